@@ -1,0 +1,1 @@
+//! Skip list and model.

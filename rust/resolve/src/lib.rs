@@ -1,0 +1,1 @@
+//! A batch over the tree.
