@@ -1,1 +1,5 @@
 //! Skip list and model.
+
+mod model;
+
+pub use model::Model;
