@@ -1,1 +1,3 @@
 //! The temporal tree.
+
+pub mod pool;
