@@ -1,3 +1,4 @@
 //! The temporal tree.
 
 pub mod pool;
+pub mod search;

@@ -1,0 +1,25 @@
+//! The truth: what each primitive means, in the plainest code.
+
+pub(super) fn below(heads: &[u64], probe: u64) -> usize {
+    heads.partition_point(|&head| head < probe)
+}
+
+pub(super) fn any_above(stamps: &[u32], limit: u32) -> bool {
+    stamps.iter().any(|&stamp| stamp > limit)
+}
+
+pub(super) fn greatest(stamps: &[u32]) -> u32 {
+    stamps.iter().copied().max().unwrap_or(0)
+}
+
+pub(super) fn least(stamps: &[u32]) -> u32 {
+    stamps.iter().copied().min().unwrap_or(u32::MAX)
+}
+
+pub(super) fn count_at_or_below(stamps: &[u32], limit: u32) -> usize {
+    stamps.iter().filter(|&&stamp| stamp <= limit).count()
+}
+
+pub(super) fn last_with_high_bit(kinds: &[u8]) -> Option<usize> {
+    kinds.iter().rposition(|&kind| kind & 0x80 != 0)
+}
