@@ -3,8 +3,15 @@
 mod batch_buf;
 pub mod capture;
 pub mod cases;
+pub mod compare;
+pub mod counts;
 pub mod generators;
+pub mod input;
+pub mod measure;
+pub mod part;
+pub mod replay;
 mod rng;
+pub mod shrink;
 
 pub use batch_buf::BatchBuf;
 pub use capture::{captures_dir, shared_captures_dir};

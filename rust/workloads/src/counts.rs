@@ -1,0 +1,56 @@
+//! Counting decisions.
+
+use resolver_types::{Batch, Verdict, Verdicts, Version};
+
+/// How often each decision occurred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Batches decided.
+    pub batches: u64,
+    /// Transactions decided.
+    pub transactions: u64,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Transactions in conflict.
+    pub conflicts: u64,
+    /// Transactions that were too old, for whatever reason.
+    pub too_old: u64,
+    /// Those of them that the effective oldest would have let through: too old by the cutoff alone.
+    pub too_old_by_cutoff: u64,
+    /// Transactions whose conflicting reads were reported.
+    pub reports: u64,
+}
+
+impl Counts {
+    /// Adds the decisions about one batch and returns how many transactions were too old by the cutoff alone.
+    /// `effective_oldest` is the one that this batch was judged by: what the set answers once the batch is committed.
+    pub fn add(&mut self, batch: &Batch<'_>, verdicts: &Verdicts, effective_oldest: Version) -> u64 {
+        self.batches += 1;
+        self.transactions += batch.transactions.len() as u64;
+        let mut by_cutoff = 0;
+        for (transaction, verdict) in batch.transactions.iter().zip(&verdicts.verdicts) {
+            match verdict {
+                Verdict::Committed => self.committed += 1,
+                Verdict::Conflict => self.conflicts += 1,
+                Verdict::TooOld => {
+                    self.too_old += 1;
+                    by_cutoff += u64::from(transaction.read_version >= effective_oldest);
+                }
+            }
+        }
+        self.too_old_by_cutoff += by_cutoff;
+        self.reports += verdicts.reported.chunk_by(|left, right| left.0 == right.0).count() as u64;
+        by_cutoff
+    }
+
+    /// Adds the counts of another run.
+    pub fn merge(&mut self, other: &Counts) {
+        self.batches += other.batches;
+        self.transactions += other.transactions;
+        self.committed += other.committed;
+        self.conflicts += other.conflicts;
+        self.too_old += other.too_old;
+        self.too_old_by_cutoff += other.too_old_by_cutoff;
+        self.reports += other.reports;
+    }
+}

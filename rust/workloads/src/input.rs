@@ -1,0 +1,132 @@
+//! The input of a run, wholly in memory, so that a clock around it measures the conflict set alone.
+
+use crate::BatchBuf;
+use crate::capture::{CaptureError, CaptureReader, Record};
+use resolver_types::{Batch, BatchError, ConflictSet, KeyRange, Verdicts, Version};
+use thiserror::Error;
+
+/// Makes a fresh conflict set.
+pub type Maker<'a> = &'a dyn Fn() -> Box<dyn ConflictSet>;
+
+/// A conflict set refused a batch of the input.
+#[derive(Clone, Debug, Error)]
+#[error("{set} refuses batch {batch}: {source}")]
+pub struct Refused {
+    /// The conflict set's name.
+    pub set: &'static str,
+    /// The batch, counted from 0.
+    pub batch: u64,
+    /// Why.
+    pub source: BatchError,
+}
+
+/// What a conflict set is asked to do next.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// Every key gets this version.
+    Clear(Version),
+    /// A batch to judge and to commit.
+    Batch(Batch<'a>),
+}
+
+#[derive(Clone, Debug)]
+enum OwnedStep {
+    Clear(Version),
+    Batch(BatchBuf),
+}
+
+/// Batches and clears that own their keys.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    steps: Vec<OwnedStep>,
+    untimed: usize,
+}
+
+impl Input {
+    /// The batches of a generator, of which the first `untimed` only fill the history.
+    pub fn generate(batches: impl Iterator<Item = BatchBuf>, untimed: usize) -> Input {
+        Input { steps: batches.map(OwnedStep::Batch).collect(), untimed }
+    }
+
+    /// Keeps the first `batches` batches.
+    pub fn truncate(&mut self, batches: usize) {
+        let mut left = batches;
+        let end = self.steps.iter().position(|step| match step {
+            OwnedStep::Clear(_) => false,
+            OwnedStep::Batch(_) if left == 0 => true,
+            OwnedStep::Batch(_) => {
+                left -= 1;
+                false
+            }
+        });
+        self.steps.truncate(end.unwrap_or(self.steps.len()));
+    }
+
+    /// Views of all ranges, for [`Views::steps`].
+    pub fn views(&self) -> Views<'_> {
+        let ranges = self.steps.iter().map(|step| match step {
+            OwnedStep::Clear(_) => Vec::new(),
+            OwnedStep::Batch(batch) => batch.ranges(),
+        });
+        Views { input: self, ranges: ranges.collect() }
+    }
+}
+
+/// An [`Input`] with the views of its ranges made: ready to run.
+#[derive(Debug)]
+pub struct Views<'a> {
+    input: &'a Input,
+    ranges: Vec<Vec<KeyRange<'a>>>,
+}
+
+impl Views<'_> {
+    /// The steps in order.
+    pub fn steps(&self) -> impl Iterator<Item = Step<'_>> {
+        self.input.steps.iter().zip(&self.ranges).map(|(step, ranges)| match step {
+            OwnedStep::Clear(version) => Step::Clear(*version),
+            OwnedStep::Batch(batch) => Step::Batch(batch.batch(ranges)),
+        })
+    }
+
+    /// How many steps stand before the first one that is timed.
+    pub fn untimed(&self) -> usize {
+        self.input.untimed
+    }
+
+    /// How many batches the steps hold.
+    pub fn batches(&self) -> u64 {
+        self.input.steps.iter().filter(|step| matches!(step, OwnedStep::Batch(_))).count() as u64
+    }
+}
+
+/// A capture: input with the decisions that were recorded beside it.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// What the resolver received.
+    pub input: Input,
+    /// What was decided about each batch.
+    pub recorded: Vec<Verdicts>,
+    /// Whether the capture ends inside a record.
+    pub truncated: bool,
+}
+
+impl Recording {
+    /// Reads a capture to its end.
+    ///
+    /// # Errors
+    /// Whatever the reader finds wrong. A capture that ends inside a record is not wrong but `truncated`.
+    pub fn read(mut reader: CaptureReader) -> Result<Recording, CaptureError> {
+        let mut recording = Recording::default();
+        while let Some(record) = reader.next_record()? {
+            match record {
+                Record::Clear(version) => recording.input.steps.push(OwnedStep::Clear(version)),
+                Record::Batch { batch, recorded } => {
+                    recording.input.steps.push(OwnedStep::Batch(batch));
+                    recording.recorded.push(recorded);
+                }
+            }
+        }
+        recording.truncated = reader.truncated();
+        Ok(recording)
+    }
+}

@@ -1,0 +1,254 @@
+//! Timing conflict sets, and one against another: alternating rounds, medians of per-round ratios, a noise floor.
+
+use crate::counts::Counts;
+use crate::input::{Maker, Refused, Step, Views};
+use crate::replay::decide;
+use resolver_types::{DecisionHasher, STAGES, Verdicts};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// A round goes on until its faster candidate has run this long.
+const SHORTEST_ROUND: Duration = Duration::from_millis(50);
+
+/// The time of one pass over the input: making and dropping the history are outside, untimed batches as well.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pass {
+    /// The whole, in seconds.
+    pub seconds: f64,
+    /// Each stage, in seconds; zero unless the stage clock was on.
+    pub stages: [f64; STAGES.len()],
+    /// What the history held at the end.
+    pub memory_bytes: u64,
+}
+
+impl Pass {
+    /// Runs the input once through a fresh set, with or without the stage clock.
+    ///
+    /// # Errors
+    /// When the set refuses a batch.
+    pub fn run(views: &Views<'_>, make: Maker<'_>, stage_clock: bool) -> Result<Pass, Refused> {
+        let mut set = make();
+        let mut verdicts = Verdicts::default();
+        let mut batch_number = 0;
+        let mut run = |step: Step<'_>, set: &mut dyn resolver_types::ConflictSet| match step {
+            Step::Clear(version) => {
+                set.clear(version);
+                Ok(())
+            }
+            Step::Batch(batch) => {
+                batch_number += 1;
+                decide(set, batch_number - 1, &batch, &mut verdicts)
+            }
+        };
+        let mut steps = views.steps();
+        for step in steps.by_ref().take(views.untimed()) {
+            run(step, &mut *set)?;
+        }
+        set.time_stages(stage_clock);
+        let start = Instant::now();
+        for step in steps {
+            run(step, &mut *set)?;
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        let times = set.stage_times();
+        Ok(Pass {
+            seconds,
+            stages: STAGES.map(|stage| times.get(stage).as_secs_f64()),
+            memory_bytes: set.memory_bytes(),
+        })
+    }
+
+    fn add(&mut self, other: &Pass) {
+        self.seconds += other.seconds;
+        self.stages.iter_mut().zip(other.stages).for_each(|(sum, stage)| *sum += stage);
+        self.memory_bytes = other.memory_bytes;
+    }
+
+    fn divide(&mut self, passes: f64) {
+        self.seconds /= passes;
+        self.stages.iter_mut().for_each(|stage| *stage /= passes);
+    }
+
+    /// The median of each time.
+    pub fn median(passes: &[Pass]) -> Pass {
+        let of = |value: &dyn Fn(&Pass) -> f64| median(passes.iter().map(value).collect());
+        Pass {
+            seconds: of(&|pass| pass.seconds),
+            stages: std::array::from_fn(|stage| of(&|pass| pass.stages[stage])),
+            memory_bytes: passes.last().map_or(0, |pass| pass.memory_bytes),
+        }
+    }
+}
+
+/// The median; of an even number of values, the mean of the two in the middle.
+///
+/// # Panics
+/// Without values.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+/// Why a measurement has no result.
+#[derive(Clone, Debug, Error)]
+pub enum MeasureError {
+    /// A set refused a batch.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The candidates decide differently; their times mean nothing.
+    #[error("the candidates decide differently: decision hash {index} against {against}")]
+    Decisions {
+        /// The measured candidate's hash.
+        index: String,
+        /// The other's.
+        against: String,
+    },
+}
+
+/// What a measurement found.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The decisions about the timed batches, equal for both candidates.
+    pub counts: Counts,
+    /// The hash over all decisions, those about untimed batches included.
+    pub decision_hash: String,
+    /// Per round, the candidate's time over the other's (over its own second run where there is no other).
+    pub rounds: Vec<f64>,
+    /// The median of the rounds; `None` without another candidate.
+    pub ratio: Option<f64>,
+    /// How far apart the ratios of a candidate against itself lie, 1 included: a smaller difference means nothing.
+    pub noise: f64,
+    /// Per stage, the median of per-round ratios; `None` without another candidate, or where it spent no time.
+    pub stage_ratios: [Option<f64>; STAGES.len()],
+    /// The medians of the candidate and, where there is one, of the other: whole passes without the stage clock, stages
+    /// from rounds of their own.
+    pub candidates: Vec<Pass>,
+}
+
+/// How many times [`measure`] will call its `tick`.
+pub fn measure_ticks(rounds: usize, against: bool) -> u64 {
+    (1 + 2 * rounds + if against { 1 + rounds } else { 0 }) as u64
+}
+
+/// Measures `index`, against another candidate if there is one, in `rounds` alternating rounds after an excluded warm-up
+/// each. `tick` is called after each warm-up and each round.
+///
+/// # Errors
+/// When a set refuses a batch, or the candidates' decisions differ.
+///
+/// # Panics
+/// With no rounds.
+pub fn measure(
+    views: &Views<'_>,
+    index: Maker<'_>,
+    against: Option<Maker<'_>>,
+    rounds: usize,
+    tick: &mut dyn FnMut(),
+) -> Result<Measured, MeasureError> {
+    assert!(rounds > 0, "a measurement has at least one round");
+    let (counts, decision_hash) = warm_up(views, index)?;
+    tick();
+    if let Some(against) = against {
+        let (_, other) = warm_up(views, against)?;
+        tick();
+        if other != decision_hash {
+            return Err(MeasureError::Decisions { index: decision_hash, against: other });
+        }
+    }
+    let pair = [index, against.unwrap_or(index)];
+    let whole = run_rounds(views, pair, rounds, false, tick)?;
+    let itself = match against {
+        Some(against) => ratios(&run_rounds(views, [against, against], rounds, false, tick)?, whole_time),
+        None => ratios(&whole, whole_time),
+    };
+    let staged = run_rounds(views, pair, rounds, true, tick)?;
+
+    let rounds = ratios(&whole, whole_time);
+    let candidate = |side: usize| {
+        let side_of =
+            |rounds: &[[Pass; 2]]| Pass::median(&rounds.iter().map(|round| round[side]).collect::<Vec<_>>());
+        Pass { seconds: side_of(&whole).seconds, ..side_of(&staged) }
+    };
+    Ok(Measured {
+        counts,
+        decision_hash,
+        ratio: against.map(|_| median(rounds.clone())),
+        noise: itself.iter().fold(1.0, |most, &ratio| ratio.max(most))
+            - itself.iter().fold(1.0, |least, &ratio| ratio.min(least)),
+        stage_ratios: std::array::from_fn(|stage| {
+            let ratio = median(ratios(&staged, |pass| pass.stages[stage]));
+            against.is_some().then_some(ratio).filter(|ratio| ratio.is_finite())
+        }),
+        candidates: (0..if against.is_some() { 2 } else { 1 }).map(candidate).collect(),
+        rounds,
+    })
+}
+
+/// One pass outside the figures: it finds the decisions.
+fn warm_up(views: &Views<'_>, make: Maker<'_>) -> Result<(Counts, String), Refused> {
+    let mut set = make();
+    let (mut hasher, mut counts, mut verdicts) =
+        (DecisionHasher::default(), Counts::default(), Verdicts::default());
+    let mut batch_number = 0;
+    for (place, step) in views.steps().enumerate() {
+        match step {
+            Step::Clear(version) => set.clear(version),
+            Step::Batch(batch) => {
+                decide(&mut *set, batch_number, &batch, &mut verdicts)?;
+                batch_number += 1;
+                hasher.add(&verdicts);
+                if place >= views.untimed() {
+                    counts.add(&batch, &verdicts, set.effective_oldest());
+                }
+            }
+        }
+    }
+    Ok((counts, hasher.hex()))
+}
+
+/// Per round, the time of a single pass of each candidate. The candidate that starts changes from round to round; a short
+/// input is repeated, by both equally often.
+fn run_rounds(
+    views: &Views<'_>,
+    pair: [Maker<'_>; 2],
+    rounds: usize,
+    stage_clock: bool,
+    tick: &mut dyn FnMut(),
+) -> Result<Vec<[Pass; 2]>, Refused> {
+    let mut measured = Vec::with_capacity(rounds);
+    for round in 0..rounds {
+        let mut sums = [Pass::default(); 2];
+        let mut passes = 0.0;
+        while sums[0].seconds.min(sums[1].seconds) < SHORTEST_ROUND.as_secs_f64() {
+            for turn in 0..2 {
+                let side = (round + turn) % 2;
+                sums[side].add(&Pass::run(views, pair[side], stage_clock)?);
+            }
+            passes += 1.0;
+        }
+        sums.iter_mut().for_each(|sum| sum.divide(passes));
+        measured.push(sums);
+        tick();
+    }
+    Ok(measured)
+}
+
+fn whole_time(pass: &Pass) -> f64 {
+    pass.seconds
+}
+
+fn ratios(rounds: &[[Pass; 2]], time: impl Fn(&Pass) -> f64) -> Vec<f64> {
+    rounds.iter().map(|[index, against]| time(index) / time(against)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_two_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![4.0, 1.0, 2.0, 8.0]), 3.0);
+    }
+}
