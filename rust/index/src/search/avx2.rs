@@ -1,4 +1,5 @@
-//! The twins for AVX2. Loads are of whole vectors inside the slice; what is left over is done by the scalar truth.
+//! The twins for AVX2. Every load is of a whole vector inside the slice: where the length is no multiple of one, the
+//! last vector overlaps the one before, and a slice shorter than a vector is left to the scalar truth.
 //!
 //! AVX2 compares signed numbers only: heads are compared after turning the top bit of both sides over, stamps by
 //! what an unsigned minimum leaves unchanged.
@@ -12,10 +13,17 @@ use super::scalar;
 const HEADS: usize = 4;
 /// Stamps in one vector.
 const STAMPS: usize = 8;
+/// Stamps that one step of a loop takes: few steps, so that their number is rarely mispredicted.
+const GROUP: usize = 4 * STAMPS;
 /// Kinds in one vector.
 const KINDS: usize = 32;
-/// Heads that are compared all at once at the end of a search.
-const WINDOW: usize = 4 * HEADS;
+/// Heads that are compared all at once at the end of a search: three cache lines.
+const WINDOW: usize = 24;
+/// Heads that are compared to find the window: the last of each window but the last.
+const SAMPLES: usize = 6;
+/// The most heads that samples and window settle: 168, more than a node has.
+const SAMPLED: usize = WINDOW * (SAMPLES + 1);
+const _: () = assert!(WINDOW.is_multiple_of(HEADS));
 
 /// The proof that the processor has AVX2: only [`Avx2::detect`] makes one.
 #[derive(Clone, Copy, Debug)]
@@ -108,31 +116,37 @@ fn sum(counts: __m256i) -> usize {
     (_mm_cvtsi128_si64(pair) + _mm_extract_epi64::<1>(pair)) as usize
 }
 
-/// Halves what is left without a branch down to a window, then compares the window at once.
+/// Counts samples to find the window that holds the answer, then counts in the window. The samples do not wait for
+/// each other, as the steps of halving do, and no branch depends on the number of heads of a node.
 #[target_feature(enable = "avx2")]
 fn below(heads: &[u64], probe: u64) -> usize {
+    let (mut start, mut heads) = (0, heads);
+    while heads.len() > SAMPLED {
+        let half = heads.len() / 2;
+        let is_right = heads[half - 1] < probe;
+        start += if is_right { half } else { 0 };
+        heads = if is_right { &heads[half..] } else { &heads[..half] };
+    }
     if heads.len() < WINDOW {
-        let (vectors, rest) = heads.as_chunks::<HEADS>();
-        let probes = spread(probe);
-        let counts =
-            vectors.iter().fold(_mm256_setzero_si256(), |counts, vector| count_below(counts, vector, probes));
-        return sum(counts) + rest.iter().filter(|&&head| head < probe).count();
+        return start + count(heads, probe);
     }
-    // The answer lies in `start..=start + left`.
-    let (mut start, mut left) = (0, heads.len());
-    while left > WINDOW {
-        let half = left / 2;
-        start = std::hint::select_unpredictable(heads[start + half - 1] < probe, start + half, start);
-        left -= half;
-    }
-    // The window may begin earlier: what it then holds before `start` is below the probe, and counted.
-    let start = start.min(heads.len() - WINDOW);
-    let (vectors, _) = heads[start..start + WINDOW].as_chunks::<HEADS>();
+    let last = heads.len() - 1;
+    let windows = (1..=SAMPLES).filter(|window| heads[(window * WINDOW - 1).min(last)] < probe).count();
+    // Samples past the end are the last head: if that is below the probe, the answer is the length, and the last
+    // window gives it. A window moved left holds heads of the one before, which are below the probe, and counted.
+    let window = (windows * WINDOW).min(heads.len() - WINDOW);
+    start + window + count(&heads[window..window + WINDOW], probe)
+}
+
+/// Counts the heads below the probe, whatever their order.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn count(heads: &[u64], probe: u64) -> usize {
+    let (vectors, rest) = heads.as_chunks::<HEADS>();
     let probes = spread(probe);
-    start
-        + sum(vectors
-            .iter()
-            .fold(_mm256_setzero_si256(), |counts, vector| count_below(counts, vector, probes)))
+    let counts =
+        vectors.iter().fold(_mm256_setzero_si256(), |counts, vector| count_below(counts, vector, probes));
+    sum(counts) + rest.iter().filter(|&&head| head < probe).count()
 }
 
 /// All ones in the places whose stamp is at most the limit.
@@ -143,37 +157,70 @@ fn at_or_below(stamps: &[u32; STAMPS], limit: __m256i) -> __m256i {
     _mm256_cmpeq_epi32(_mm256_min_epu32(stamps, limit), stamps)
 }
 
+/// Folds vectors that together hold every stamp, some of them twice; none when there are fewer than eight.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn fold(stamps: &[u32], from: __m256i, step: impl Fn(__m256i, &[u32; STAMPS]) -> __m256i) -> __m256i {
+    let mut folded = from;
+    let mut rest = stamps;
+    if let Some(last) = stamps.last_chunk::<GROUP>() {
+        for group in stamps.as_chunks::<GROUP>().0 {
+            folded = group.as_chunks().0.iter().fold(folded, &step);
+        }
+        rest = last;
+    }
+    folded = rest.as_chunks().0.iter().fold(folded, &step);
+    stamps.last_chunk().map_or(folded, |last| step(folded, last))
+}
+
+/// The eight stamps of a vector.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn stamps_of(vector: __m256i) -> [u32; STAMPS] {
+    // SAFETY: a vector is eight numbers, whatever their bits.
+    unsafe { std::mem::transmute(vector) }
+}
+
 #[target_feature(enable = "avx2")]
 fn any_above(stamps: &[u32], limit: u32) -> bool {
-    let (vectors, rest) = stamps.as_chunks::<STAMPS>();
+    if stamps.len() < STAMPS {
+        return scalar::any_above(stamps, limit);
+    }
     let limits = _mm256_set1_epi32(limit as i32);
-    let (groups, vectors) = vectors.as_chunks::<4>();
-    let all = |vectors: &[[u32; STAMPS]]| {
-        let within = |all, vector| _mm256_and_si256(all, at_or_below(vector, limits));
-        _mm256_movemask_epi8(vectors.iter().fold(_mm256_set1_epi8(-1), within)) == -1
-    };
-    !(groups.iter().all(|group| all(group)) && all(vectors)) || scalar::any_above(rest, limit)
+    let both = |within, vector: &_| _mm256_and_si256(within, at_or_below(vector, limits));
+    _mm256_movemask_epi8(fold(stamps, _mm256_set1_epi8(-1), both)) != -1
 }
 
 #[target_feature(enable = "avx2")]
 fn greatest(stamps: &[u32]) -> u32 {
-    stamps.iter().fold(0, |greatest, &stamp| greatest.max(stamp))
+    if stamps.len() < STAMPS {
+        return scalar::greatest(stamps);
+    }
+    let greater = |greatest, vector: &_| _mm256_max_epu32(greatest, load(vector));
+    scalar::greatest(&stamps_of(fold(stamps, _mm256_setzero_si256(), greater)))
 }
 
 #[target_feature(enable = "avx2")]
 fn least(stamps: &[u32]) -> u32 {
-    stamps.iter().fold(u32::MAX, |least, &stamp| least.min(stamp))
+    if stamps.len() < STAMPS {
+        return scalar::least(stamps);
+    }
+    let lesser = |least, vector: &_| _mm256_min_epu32(least, load(vector));
+    scalar::least(&stamps_of(fold(stamps, _mm256_set1_epi8(-1), lesser)))
 }
 
 #[target_feature(enable = "avx2")]
 fn count_at_or_below(stamps: &[u32], limit: u32) -> usize {
-    let (vectors, rest) = stamps.as_chunks::<STAMPS>();
+    let Some(last) = stamps.last_chunk() else { return scalar::count_at_or_below(stamps, limit) };
     let limits = _mm256_set1_epi32(limit as i32);
     let count = |counts, vector| _mm256_sub_epi32(counts, at_or_below(vector, limits));
-    let counts = vectors.iter().fold(_mm256_setzero_si256(), count);
-    // SAFETY: a vector is eight numbers, whatever their bits.
-    let counts: [u32; STAMPS] = unsafe { std::mem::transmute(counts) };
-    counts.iter().sum::<u32>() as usize + scalar::count_at_or_below(rest, limit)
+    let counts = stamps.as_chunks().0.iter().fold(_mm256_setzero_si256(), count);
+    // Of the last eight, those that no whole vector has counted: the upper places.
+    let counted = (STAMPS - stamps.len() % STAMPS) as i32;
+    let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    let open = _mm256_cmpgt_epi32(places, _mm256_set1_epi32(counted - 1));
+    let counts = _mm256_sub_epi32(counts, _mm256_and_si256(at_or_below(last, limits), open));
+    stamps_of(counts).iter().sum::<u32>() as usize
 }
 
 #[target_feature(enable = "avx2")]
