@@ -11,9 +11,6 @@ use resolver_types::{
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-/// The map may double before it is walked for old segments, and this many segments are no matter.
-const EXPIRE_SLACK: usize = 64;
-
 /// The reference model. See the module for what it is.
 ///
 /// A batch of `t` transactions with `r` reads and `w` writes over `n` segments costs, at worst, `r * n` segment
@@ -36,8 +33,8 @@ pub struct Model {
     floor: Version,
     /// The greatest version up to which history was given up; [`Version::LOWEST`] before.
     given_up: Version,
-    /// Segments that the map may reach before the old ones are given up again.
-    expire_at: usize,
+    /// Boundaries still to be put in before the old segments are given up again.
+    until_expiry: usize,
     /// Version and length of the batch judged last, if nothing was committed since.
     judged: Option<(Version, usize, usize)>,
     peak_memory_bytes: u64,
@@ -56,7 +53,7 @@ impl Model {
             effective_oldest: Version::LOWEST,
             floor: Version::LOWEST,
             given_up: Version::LOWEST,
-            expire_at: EXPIRE_SLACK,
+            until_expiry: 0,
             judged: None,
             peak_memory_bytes: 0,
             clock: StageClock::default(),
@@ -70,7 +67,7 @@ impl Model {
         self.segments.len()
     }
 
-    /// The history version of one key. Logarithmic in the number of segments.
+    /// The history version of one key, [`Version::LOWEST`] where it was given up. Logarithmic in the number of segments.
     pub fn version_of(&self, key: &[u8]) -> Version {
         let (_, &version) = self
             .segments
@@ -101,6 +98,7 @@ impl Model {
     }
 
     fn put_boundary(&mut self, key: &[u8], version: Version) {
+        self.until_expiry = self.until_expiry.saturating_sub(1);
         if self.segments.insert(key.to_vec(), version).is_none() {
             self.boundary_bytes += key.len();
         }
@@ -143,12 +141,13 @@ impl Model {
         self.given_up = self.given_up.max(bound);
     }
 
-    /// Forgets what neither the effective oldest nor the floor lets anybody ask for, once the map has doubled.
+    /// Forgets what neither the effective oldest nor the floor lets anybody ask for. The walk over all segments waits
+    /// until as many boundaries were put in as the last walk left, so that it adds a constant to the cost of each.
     fn expire(&mut self) {
         let bound = self.effective_oldest.max(self.floor);
-        if bound >= Version::ZERO && self.segments.len() >= self.expire_at {
+        if bound >= Version::ZERO && self.until_expiry == 0 {
             self.give_up(bound);
-            self.expire_at = 2 * self.segments.len() + EXPIRE_SLACK;
+            self.until_expiry = self.segments.len();
         }
     }
 }
@@ -246,7 +245,7 @@ impl ConflictSet for Model {
         self.effective_oldest = Version::LOWEST;
         self.floor = Version::LOWEST;
         self.given_up = Version::LOWEST;
-        self.expire_at = EXPIRE_SLACK;
+        self.until_expiry = 0;
         self.judged = None;
         self.peak_memory_bytes = self.peak_memory_bytes.max(self.memory_bytes());
     }

@@ -106,13 +106,13 @@ const ALL: &[(&[u8], &[u8])] = &[(b"", b"\xff\xff\xff")];
 #[test]
 fn an_overlay_keeps_both_exteriors_at_their_own_version() {
     let mut model = window();
-    run(&mut model, &buf(10, 0, &[(0, false, NONE, &[(b"b", b"m")])]));
-    run(&mut model, &buf(20, 0, &[(0, false, NONE, &[(b"d", b"f"), (b"e", b"g")])]));
+    run(&mut model, &buf(10, -1, &[(0, false, NONE, &[(b"b", b"m")])]));
+    run(&mut model, &buf(20, -1, &[(0, false, NONE, &[(b"d", b"f"), (b"e", b"g")])]));
     let versions: Vec<i64> = [&b""[..], b"a", b"b", b"c\xff", b"d", b"f", b"g", b"l", b"m"]
         .map(|key| model.version_of(key).0)
         .to_vec();
     assert_eq!(versions, [0, 0, 10, 10, 20, 20, 10, 10, 0]);
-    run(&mut model, &buf(30, 0, &[(0, false, NONE, ALL)]));
+    run(&mut model, &buf(30, -1, &[(0, false, NONE, ALL)]));
     assert_eq!(model.segments(), 2);
     assert_eq!((model.version_of(b"\xff\xff"), model.version_of(b"\xff\xff\xff")), (Version(30), Version(0)));
 }
@@ -124,7 +124,7 @@ fn too_old_needs_a_read_range_even_an_empty_one_and_counts_this_batchs_oldest() 
         [(49, true, A_C, C_E), (50, true, A_C, NONE), (-1, true, NONE, A_C), (49, true, K_K, NONE)];
     let (verdicts, reports) = run(&mut model, &buf(100, 50, &transactions));
     assert_eq!((verdicts, reports), (vec![TooOld, Committed, Committed, TooOld], Vec::new()));
-    assert_eq!(model.version_of(b"c"), Version(0), "a transaction that is too old writes nothing");
+    assert!(model.version_of(b"c") < Version(100), "a transaction that is too old writes nothing");
     // `oldest` going back does not take the effective oldest back.
     let (verdicts, _) = run(&mut model, &buf(101, 20, &[(49, false, C_E, NONE), (50, false, C_E, NONE)]));
     assert_eq!(verdicts, [TooOld, Committed]);
@@ -175,8 +175,8 @@ fn within_the_batch_only_earlier_committed_writes_count_and_the_first_read_is_re
 #[test]
 fn a_loser_by_history_leaves_no_write_behind() {
     let mut model = window();
-    run(&mut model, &buf(10, 0, &[(0, false, NONE, A_C)]));
-    let (verdicts, _) = run(&mut model, &buf(20, 0, &[(9, false, A_C, C_E), (10, false, C_E, NONE)]));
+    run(&mut model, &buf(10, -1, &[(0, false, NONE, A_C)]));
+    let (verdicts, _) = run(&mut model, &buf(20, -1, &[(9, false, A_C, C_E), (10, false, C_E, NONE)]));
     assert_eq!(verdicts, [Conflict, Committed]);
     assert_eq!(model.version_of(b"c"), Version(0));
 }
@@ -184,7 +184,7 @@ fn a_loser_by_history_leaves_no_write_behind() {
 #[test]
 fn judging_changes_nothing_and_another_sets_verdicts_can_be_applied() {
     let mut model = window();
-    let first = buf(10, 0, &[(0, false, NONE, A_C), (0, false, A_C, C_E)]);
+    let first = buf(10, -1, &[(0, false, NONE, A_C), (0, false, A_C, C_E)]);
     let ranges = first.ranges();
     let batch = first.batch(&ranges);
     let mut verdicts = Verdicts::default();
