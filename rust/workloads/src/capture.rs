@@ -84,6 +84,12 @@ pub enum CaptureError {
         /// The first bytes, up to eight.
         found: Vec<u8>,
     },
+    /// The content ends before it can be told to be a capture: cut in the plain form's magic, or in a frame's first block.
+    #[error("too short to be a capture: it ends after {found} (unpacked) bytes of the first 8")]
+    TooShort {
+        /// Bytes that are there.
+        found: usize,
+    },
     /// The operating system failed to read.
     #[error("cannot read: {0}")]
     Io(#[source] io::Error),
@@ -268,8 +274,8 @@ impl CaptureReader {
     /// Opens a capture file, plain or compressed with zstd, whatever its name.
     ///
     /// # Errors
-    /// [`CaptureError::Io`], [`CaptureError::NotACapture`], and [`CaptureError::CorruptStream`] when the damage stands
-    /// in the first frame's head.
+    /// [`CaptureError::Io`], [`CaptureError::NotACapture`], [`CaptureError::TooShort`], and
+    /// [`CaptureError::CorruptStream`] when the damage stands in the first frame's first block.
     pub fn open(path: &Path) -> Result<CaptureReader, CaptureError> {
         CaptureReader::new(BufReader::new(File::open(path).map_err(CaptureError::Io)?))
     }
@@ -295,15 +301,15 @@ impl CaptureReader {
             Fields::new(Box::new(source))
         };
         fields.fill(MAGIC.len())?;
-        match fields.array() {
-            Ok(MAGIC) => {}
-            Ok(found) => return Err(CaptureError::NotACapture { found: found.to_vec() }),
-            Err(Stop::End) => {
-                let found = fields.buffer[fields.start..fields.stop].to_vec();
-                return Err(CaptureError::NotACapture { found });
-            }
-            Err(Stop::Failed(error)) => return Err(error),
+        let found = &fields.buffer[..fields.stop.min(MAGIC.len())];
+        if !MAGIC.starts_with(found) {
+            return Err(CaptureError::NotACapture { found: found.to_vec() });
         }
+        if found.len() < MAGIC.len() {
+            return Err(CaptureError::TooShort { found: found.len() });
+        }
+        fields.start = MAGIC.len();
+        fields.offset = MAGIC.len() as u64;
         Ok(CaptureReader { fields, begin: Vec::new(), finished: false, truncated: false })
     }
 
@@ -600,10 +606,8 @@ mod tests {
             assert_eq!(read(bytes[..cut].to_vec()).unwrap(), (records[..whole].to_vec(), truncated), "{cut}");
         }
         for cut in 0..8 {
-            let Err(CaptureError::NotACapture { found }) = read(bytes[..cut].to_vec()) else {
-                panic!("{cut} bytes are no capture")
-            };
-            assert_eq!(found, bytes[..cut]);
+            let read = read(bytes[..cut].to_vec());
+            assert!(matches!(read, Err(CaptureError::TooShort { found }) if found == cut), "{cut} bytes");
         }
     }
 
@@ -616,7 +620,8 @@ mod tests {
 
     #[test]
     fn other_content_is_not_a_capture() {
-        for bytes in [b"".to_vec(), b"FDBCAP02........".to_vec(), zstd::encode_all(&b"hello"[..], 3).unwrap()]
+        for bytes in
+            [b"FDB?".to_vec(), b"FDBCAP02........".to_vec(), zstd::encode_all(&b"hello"[..], 3).unwrap()]
         {
             assert!(matches!(read(bytes), Err(CaptureError::NotACapture { .. })));
         }
