@@ -1,1 +1,55 @@
-fn main() {}
+//! The `resolver` command: replays captures, measures and checks conflict sets.
+//!
+//! Everything that is not about the terminal lives in the crates: this one reads arguments, prints results, and turns
+//! what happened into an exit code. 0: fine; 1: a mismatch, or a check that failed; 2: bad usage or input that cannot be read.
+
+mod bench;
+mod check;
+mod error;
+mod history;
+mod output;
+mod progress;
+mod replay;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(
+    version,
+    about = "Replays, measures and checks transaction conflict sets that decide like FoundationDB's resolver"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Replay(replay::Args),
+    Bench(bench::Args),
+    Check(check::Args),
+}
+
+/// How a command that ran to its end ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Fine,
+    Failed,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Replay(args) => replay::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Check(args) => check::run(&args),
+    };
+    match outcome {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Failed) => ExitCode::from(1),
+        Err(error) => {
+            output::note(format_args!("resolver: {error}"));
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -5,8 +5,8 @@ use crate::part::Part;
 /// Looks for fewer and smaller batches that still fail, starting from `batches`, which do.
 ///
 /// First the shortest run of last batches is sought, then batches, transactions and ranges are left out, in halving chunks,
-/// as long as what remains fails. `fails` is asked until it has been given `effort` transactions: the result always fails, but
-/// it need not be the smallest.
+/// as long as what remains fails, until nothing more can be. `fails` is asked until it has been given `effort` transactions and
+/// batches: the result always fails, but it need not be the smallest.
 pub fn shrink<'a>(
     batches: Vec<Part<'a>>,
     effort: u64,
@@ -14,13 +14,19 @@ pub fn shrink<'a>(
 ) -> Vec<Part<'a>> {
     let mut shrinking = Shrinking { batches, effort, fails };
     shrinking.keep_last_batches();
-    shrinking.leave_out_batches();
-    shrinking.leave_out_inside(
-        |part| part.batch().transactions.len(),
-        |part, chunk| part.with_transactions(|index| !chunk.contains(&index)),
-    );
-    shrinking.leave_out_inside(|part| part.batch().ranges.len(), |part, chunk| part.without_ranges(chunk));
-    shrinking.batches
+    loop {
+        let before = shrinking.size();
+        shrinking.leave_out_batches();
+        shrinking.leave_out_inside(
+            |part| part.batch().transactions.len(),
+            |part, chunk| part.with_transactions(|index| !chunk.contains(&index)),
+        );
+        shrinking
+            .leave_out_inside(|part| part.batch().ranges.len(), |part, chunk| part.without_ranges(chunk));
+        if shrinking.size() == before {
+            return shrinking.batches;
+        }
+    }
 }
 
 struct Shrinking<'a, 'f> {
@@ -30,6 +36,12 @@ struct Shrinking<'a, 'f> {
 }
 
 impl<'a> Shrinking<'a, '_> {
+    /// Batches, transactions and ranges together.
+    fn size(&self) -> usize {
+        let size = |part: &Part<'a>| 1 + part.batch().transactions.len() + part.batch().ranges.len();
+        self.batches.iter().map(size).sum()
+    }
+
     /// Takes `candidate` over if it still fails.
     fn try_out(&mut self, candidate: Vec<Part<'a>>) -> bool {
         let cost: u64 = candidate.iter().map(|part| 1 + part.batch().transactions.len() as u64).sum();

@@ -1,0 +1,210 @@
+//! `resolver bench`: conflict sets timed on the same input, one against another.
+
+use crate::Outcome;
+use crate::error::Error;
+use crate::history::Index;
+use crate::output::{self, Phases, Table};
+use crate::progress::Progress;
+use crate::replay;
+use resolver_types::STAGES;
+use resolver_workloads::Workload;
+use resolver_workloads::input::{Input, Maker};
+use resolver_workloads::measure::{Measured, Pass, measure, measure_ticks};
+use serde::Serialize;
+use std::path::Path;
+
+/// What runs without arguments, and how many batches of it: every kind of input, and short.
+const DEFAULT_RUN: [(&str, usize); 3] =
+    [("skiplisttest", 80), ("conflictset-points", 150), ("conflictset-ranges", 150)];
+
+/// Measure a conflict set, or one against another, on workloads or captures
+///
+/// Candidates run in alternating rounds, each pass through a fresh history, after an excluded warm-up, and only if their
+/// decision hashes agree. The ratio is the median of the rounds' ratios, index over against; the noise says how far apart the
+/// ratios of one candidate against itself lie.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Workloads by name, or captures; a name that is a file wins. Without any: a short run over three workloads
+    inputs: Vec<String>,
+    /// The conflict set to measure: skiplist or model
+    #[arg(long, default_value = "skiplist")]
+    index: String,
+    /// The conflict set to measure it against
+    #[arg(long)]
+    against: Option<String>,
+    /// Rounds
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = output::parse_positive)]
+    rounds: usize,
+    /// The first N batches instead of all; of a workload, its untimed share included
+    #[arg(long, value_name = "N", value_parser = output::parse_positive)]
+    batches: Option<usize>,
+    /// Seed of the generators
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON document instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    results: Vec<Entry>,
+}
+
+#[derive(Serialize)]
+struct Entry {
+    workload: String,
+    batches: u64,
+    transactions: u64,
+    committed: u64,
+    conflicts: u64,
+    too_old: u64,
+    rounds: Vec<f64>,
+    ratio: Option<f64>,
+    noise: f64,
+    phase_ratios: Phases<Option<f64>>,
+    decision_hash: String,
+    candidates: Vec<Candidate>,
+}
+
+#[derive(Serialize)]
+struct Candidate {
+    name: String,
+    seconds: f64,
+    phases: Phases<f64>,
+    memory_bytes: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
+    let index = Index::parse(&args.index)?;
+    let against = args.against.as_deref().map(Index::parse).transpose()?;
+    let make_index = || index.make();
+    let make_against = against.map(|against| move || against.make());
+    let make_against = make_against.as_ref().map(|make| make as Maker<'_>);
+    let names: Vec<&str> = [Some(index), against].into_iter().flatten().map(Index::name).collect();
+    let rounds = args.rounds;
+
+    let mut results = Vec::new();
+    for (name, source) in sources(args)? {
+        let input = source.load(&name, args)?;
+        let progress = Progress::new(&name, measure_ticks(rounds, make_against.is_some()));
+        let measured =
+            measure(&input.views(), &make_index, make_against, rounds, &mut || progress.advance(1))
+                .map_err(|source| Error::Measure { workload: name.clone(), source })?;
+        results.push(Entry::new(name, &names, measured));
+    }
+    if args.json {
+        output::print_json(&Document { results })?;
+    } else {
+        for entry in &results {
+            entry.print()?;
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Where an input comes from.
+enum Source {
+    File,
+    Workload(Workload),
+}
+
+/// What to run, under the names as given.
+fn sources(args: &Args) -> Result<Vec<(String, Source)>, Error> {
+    let workload = |name: &str| {
+        Workload::by_name(name, args.seed).ok_or_else(|| Error::UnknownWorkload(name.to_owned()))
+    };
+    if args.inputs.is_empty() {
+        let short = |(name, batches)| {
+            let workload = workload(name)?.with_batches(args.batches.unwrap_or(batches));
+            Ok((name.to_owned(), Source::Workload(workload)))
+        };
+        return DEFAULT_RUN.into_iter().map(short).collect();
+    }
+    let source = |name: &String| {
+        let source = if Path::new(name).is_file() {
+            Source::File
+        } else {
+            let workload = workload(name)?;
+            let batches = args.batches.unwrap_or(workload.default_batches());
+            Source::Workload(workload.with_batches(batches))
+        };
+        Ok((name.clone(), source))
+    };
+    args.inputs.iter().map(source).collect()
+}
+
+impl Source {
+    fn load(self, name: &str, args: &Args) -> Result<Input, Error> {
+        match self {
+            Source::File => {
+                let mut recording = replay::read(name)?;
+                if let Some(batches) = args.batches {
+                    recording.input.truncate(batches);
+                }
+                Ok(recording.input)
+            }
+            Source::Workload(workload) => {
+                let untimed = workload.untimed_batches();
+                Ok(Input::generate(workload, untimed))
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn new(workload: String, names: &[&str], measured: Measured) -> Entry {
+        let candidate = |(name, pass): (&&str, Pass)| Candidate {
+            name: (*name).to_owned(),
+            seconds: pass.seconds,
+            phases: pass.stages.into(),
+            memory_bytes: pass.memory_bytes,
+        };
+        Entry {
+            workload,
+            batches: measured.counts.batches,
+            transactions: measured.counts.transactions,
+            committed: measured.counts.committed,
+            conflicts: measured.counts.conflicts,
+            too_old: measured.counts.too_old,
+            rounds: measured.rounds,
+            ratio: measured.ratio,
+            noise: measured.noise,
+            phase_ratios: measured.stage_ratios.into(),
+            decision_hash: measured.decision_hash,
+            candidates: names.iter().zip(measured.candidates).map(candidate).collect(),
+        }
+    }
+
+    fn print(&self) -> Result<(), Error> {
+        let Entry { workload, batches, transactions, committed, conflicts, too_old, .. } = self;
+        let header = ["", "whole", "a transaction"].into_iter().chain(STAGES.map(|stage| stage.name()));
+        let mut table = Table::new(&header.chain(["memory"]).collect::<Vec<_>>());
+        for candidate in &self.candidates {
+            let mut cells = vec![candidate.name.clone()];
+            cells.push(output::seconds(candidate.seconds));
+            cells.push(output::seconds(candidate.seconds / (*transactions).max(1) as f64));
+            cells.extend(candidate.phases.values().map(output::seconds));
+            cells.push(output::mebibytes(candidate.memory_bytes));
+            table.row(cells);
+        }
+        let noise = self.noise;
+        let verdict = match self.ratio {
+            Some(ratio) => {
+                let mut cells = vec!["ratio".to_owned(), format!("{ratio:.3}x"), String::new()];
+                let stage = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}x"));
+                cells.extend(self.phase_ratios.values().map(stage));
+                cells.push(String::new());
+                table.row(cells);
+                format!("{ratio:.3}x the time of {}, noise {noise:.3}", self.candidates[1].name)
+            }
+            None => format!("noise {noise:.3}"),
+        };
+        output::print(format_args!(
+            "{workload}: {batches} batches, {transactions} transactions: {committed} committed, {conflicts} \
+             conflicts, {too_old} too old; decision hash {}\n{table}{} rounds: {verdict}\n\n",
+            self.decision_hash,
+            self.rounds.len()
+        ))
+    }
+}

@@ -1,0 +1,205 @@
+//! `resolver check`: random batches through a conflict set and its references.
+
+use crate::Outcome;
+use crate::error::Error;
+use crate::history::{Index, make_witness};
+use crate::output;
+use crate::progress::Progress;
+use resolver_workloads::compare::{Comparison, Difference};
+use resolver_workloads::counts::Counts;
+use resolver_workloads::part::{Part, Shown};
+use resolver_workloads::shrink::shrink;
+use resolver_workloads::{BatchBuf, RandomBatches};
+use serde::Serialize;
+use std::mem::discriminant;
+use std::time::Instant;
+
+/// A history lives this many transactions long; then a fresh one starts, from the next seed.
+const TRANSACTIONS_PER_HISTORY: u64 = 25_000;
+
+/// From this many transactions on, every kind of decision has to have occurred.
+const ENOUGH_FOR_EVERY_KIND: u64 = 10_000;
+
+/// How many transactions may be decided while a failing input is made smaller.
+const SHRINKING_EFFORT: u64 = 3_000_000;
+
+/// The most batches of a failing input that are printed.
+const PRINTED_BATCHES: usize = 20;
+
+/// Run random batches through a conflict set and references that follow it, and compare every verdict and report
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many transactions
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    transactions: u64,
+    /// Seed of the first history; each further one takes the next
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Shape of the batches
+    #[arg(long, default_value = "adversarial")]
+    shape: String,
+    /// The conflict set to check: skiplist or model
+    #[arg(long, default_value = "skiplist")]
+    index: String,
+    /// The references, separated by commas
+    #[arg(long, default_value = "model", value_delimiter = ',')]
+    against: Vec<String>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    seed: u64,
+    shape: String,
+    transactions: u64,
+    batches: u64,
+    committed: u64,
+    conflicts: u64,
+    too_old: u64,
+    too_old_by_cutoff: u64,
+    reports: u64,
+    failures: u64,
+    seconds: f64,
+}
+
+/// The sets that are compared.
+struct Sets {
+    index: Index,
+    against: Vec<Index>,
+}
+
+impl Sets {
+    fn fresh(&self) -> Comparison {
+        let references = self.against.iter().map(|index| index.make()).collect();
+        Comparison::new(self.index.make(), references, make_witness())
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
+    let sets = Sets {
+        index: Index::parse(&args.index)?,
+        against: args.against.iter().map(|name| Index::parse(name)).collect::<Result<_, _>>()?,
+    };
+    let start = Instant::now();
+    let progress = Progress::new(&args.shape, args.transactions);
+    let mut counts = Counts::default();
+    let mut failures = 0;
+    let mut seed = args.seed;
+    while counts.transactions < args.transactions && failures == 0 {
+        let left = args.transactions - counts.transactions;
+        let batches = || batches(&args.shape, seed, left.min(TRANSACTIONS_PER_HISTORY));
+        let mut comparison = sets.fresh();
+        for (number, buf) in batches()?.enumerate() {
+            if let Err(difference) = comparison.step(&buf.batch(&buf.ranges())) {
+                failures += 1;
+                let prefix = batches()?.take(number + 1);
+                explain(args, &sets, seed, &difference, &prefix.collect::<Vec<_>>());
+                break;
+            }
+            progress.advance(buf.transactions().len() as u64);
+        }
+        counts.merge(comparison.counts());
+        seed = seed.wrapping_add(1);
+    }
+    drop(progress);
+    if failures == 0 && counts.transactions >= ENOUGH_FOR_EVERY_KIND {
+        for kind in missing_kinds(&counts) {
+            failures += 1;
+            output::note(format_args!(
+                "check failed: shape {}, seed {}: {kind} never occurred",
+                args.shape, args.seed
+            ));
+        }
+    }
+    let document = Document {
+        seed: args.seed,
+        shape: args.shape.clone(),
+        transactions: counts.transactions,
+        batches: counts.batches,
+        committed: counts.committed,
+        conflicts: counts.conflicts,
+        too_old: counts.too_old,
+        too_old_by_cutoff: counts.too_old_by_cutoff,
+        reports: counts.reports,
+        failures,
+        seconds: start.elapsed().as_secs_f64(),
+    };
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        document.print(&sets)?;
+    }
+    Ok(if failures == 0 { Outcome::Fine } else { Outcome::Failed })
+}
+
+fn batches(shape: &str, seed: u64, transactions: u64) -> Result<RandomBatches, Error> {
+    RandomBatches::new(shape, seed, transactions).ok_or_else(|| Error::UnknownShape(shape.to_owned()))
+}
+
+/// The kinds of decision that have to occur and did not.
+fn missing_kinds(counts: &Counts) -> Vec<&'static str> {
+    let kinds = [
+        ("a committed transaction", counts.committed),
+        ("a conflict", counts.conflicts),
+        ("a transaction that is too old", counts.too_old),
+        ("a report", counts.reports),
+    ];
+    kinds.into_iter().filter(|&(_, count)| count == 0).map(|(kind, _)| kind).collect()
+}
+
+/// Prints what differs, how to see it again, and the smallest input found that shows it.
+fn explain(args: &Args, sets: &Sets, seed: u64, difference: &Difference, prefix: &[BatchBuf]) {
+    let Args { shape, index, against, .. } = args;
+    let views: Vec<_> = prefix.iter().map(BatchBuf::ranges).collect();
+    let batches = prefix.iter().zip(&views).map(|(buf, ranges)| buf.batch(ranges));
+    let parts: Vec<Part<'_>> = batches.map(|batch| Part::of(&batch, |_| true)).collect();
+    let transactions =
+        |parts: &[Part<'_>]| -> usize { parts.iter().map(|part| part.batch().transactions.len()).sum() };
+    output::note(format_args!(
+        "check failed: shape {shape}, seed {seed}, batch {}: {difference}\n\
+         the smallest failing prefix is {} batches; to run it again: resolver check --shape {shape} --seed {seed} \
+         --transactions {} --index {index} --against {}",
+        parts.len() - 1,
+        parts.len(),
+        transactions(&parts),
+        against.join(",")
+    ));
+    let small = shrink(parts, SHRINKING_EFFORT, &mut |parts| {
+        let mut comparison = sets.fresh();
+        let first = parts.iter().find_map(|part| comparison.step(&part.batch()).err());
+        first.is_some_and(|first| discriminant(&first) == discriminant(difference))
+    });
+    let unprinted = small.len().saturating_sub(PRINTED_BATCHES);
+    let only_last = if unprinted > 0 { format!(", the last {PRINTED_BATCHES}") } else { String::new() };
+    output::note(format_args!(
+        "smallest input found that fails: {} batches, {} transactions{only_last}:",
+        small.len(),
+        transactions(&small)
+    ));
+    for part in &small[unprinted..] {
+        output::note(format_args!("{}", Shown(part.batch())));
+    }
+}
+
+impl Document {
+    fn print(&self, sets: &Sets) -> Result<(), Error> {
+        let Document { seed, shape, transactions, batches, .. } = self;
+        let against: Vec<&str> = sets.against.iter().map(|index| index.name()).collect();
+        output::print(format_args!(
+            "{} against {}, shape {shape}, seed {seed}: {transactions} transactions in {batches} batches\n\
+             {} committed, {} conflicts, {} too old ({} by the cutoff alone), {} reports\n\
+             {} failures in {}\n",
+            sets.index.name(),
+            against.join(", "),
+            self.committed,
+            self.conflicts,
+            self.too_old,
+            self.too_old_by_cutoff,
+            self.reports,
+            self.failures,
+            output::seconds(self.seconds)
+        ))
+    }
+}

@@ -1,0 +1,110 @@
+//! Results on stdout, notes on stderr.
+
+use crate::error::Error;
+use resolver_types::{STAGES, Stage};
+use serde::Serialize;
+use std::fmt;
+use std::io::{self, Write};
+
+/// A value for each stage, under the stages' names.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Phases<T> {
+    sort: T,
+    check_reads: T,
+    within_batch: T,
+    combine: T,
+    apply: T,
+    expire: T,
+}
+
+impl<T: Copy> From<[T; STAGES.len()]> for Phases<T> {
+    fn from(stages: [T; STAGES.len()]) -> Phases<T> {
+        Phases {
+            sort: stages[Stage::Sort as usize],
+            check_reads: stages[Stage::CheckReads as usize],
+            within_batch: stages[Stage::WithinBatch as usize],
+            combine: stages[Stage::Combine as usize],
+            apply: stages[Stage::Apply as usize],
+            expire: stages[Stage::Expire as usize],
+        }
+    }
+}
+
+impl<T> Phases<T> {
+    /// The values in the order of the stages.
+    pub(crate) fn values(self) -> [T; STAGES.len()] {
+        [self.sort, self.check_reads, self.within_batch, self.combine, self.apply, self.expire]
+    }
+}
+
+/// Rows under a header: the first column to the left, the others to the right.
+pub(crate) struct Table(Vec<Vec<String>>);
+
+impl Table {
+    pub(crate) fn new(header: &[&str]) -> Table {
+        Table(vec![header.iter().map(|&name| name.to_owned()).collect()])
+    }
+
+    pub(crate) fn row(&mut self, cells: Vec<String>) {
+        assert_eq!(cells.len(), self.0[0].len(), "a cell for every column");
+        self.0.push(cells);
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = |column: usize| self.0.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..self.0[0].len()).map(width).collect();
+        for row in &self.0 {
+            write!(f, "{:<width$}", row[0], width = widths[0])?;
+            for (cell, width) in row.iter().zip(&widths).skip(1) {
+                write!(f, "  {cell:>width$}")?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Prints results. A reader that has gone away wants no more of them; that is no error.
+pub(crate) fn print(results: impl fmt::Display) -> Result<(), Error> {
+    let mut stdout = io::stdout().lock();
+    match write!(stdout, "{results}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Output(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Prints one JSON document.
+pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(document).expect("results have string keys only");
+    print(format_args!("{text}\n"))
+}
+
+/// Prints a line on stderr. If that fails there is nobody left to tell.
+pub(crate) fn note(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Seconds in a form to read.
+pub(crate) fn seconds(seconds: f64) -> String {
+    match seconds {
+        _ if seconds >= 1.0 => format!("{seconds:.2} s"),
+        _ if seconds >= 1e-3 => format!("{:.2} ms", seconds * 1e3),
+        _ => format!("{:.2} us", seconds * 1e6),
+    }
+}
+
+/// Bytes in a form to read.
+pub(crate) fn mebibytes(bytes: u64) -> String {
+    format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+/// Reads a number from 1 on.
+pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("it must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
+}

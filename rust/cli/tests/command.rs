@@ -1,0 +1,313 @@
+//! The `resolver` command as it is used: arguments in; JSON, lines and exit codes out.
+
+use resolver_types::Verdict;
+use resolver_workloads::capture::{CaptureReader, CaptureWriter, Record};
+use resolver_workloads::captures_dir;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const STAGES: [&str; 6] = ["sort", "check_reads", "within_batch", "combine", "apply", "expire"];
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_resolver"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    command(args).output().expect("the command starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("stderr is text")
+}
+
+/// Stdout as one JSON document, of a run that must end with `code`.
+fn json(args: &[&str], code: i32) -> Value {
+    let output = run(args);
+    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+fn capture(name: &str) -> String {
+    path_text(&captures_dir().join(name))
+}
+
+fn path_text(path: &Path) -> String {
+    path.to_str().expect("the path is text").to_owned()
+}
+
+/// Writes a file for one test.
+fn scratch(name: &str, content: &[u8]) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::write(&path, content).expect("the scratch folder can be written");
+    path_text(&path)
+}
+
+/// A committed capture in the plain form, after a change to its records.
+fn changed(name: &str, change: impl FnOnce(&mut Vec<Record>)) -> Vec<u8> {
+    let mut reader = CaptureReader::open(Path::new(&capture(name))).expect("a committed capture");
+    let mut records = Vec::new();
+    while let Some(record) = reader.next_record().expect("a committed capture") {
+        records.push(record);
+    }
+    change(&mut records);
+    let mut writer = CaptureWriter::new(Vec::new()).expect("memory");
+    records.iter().for_each(|record| writer.record(record).expect("memory"));
+    writer.finish().expect("memory")
+}
+
+/// Asserts that a run ends with code 2, one line on stderr that holds `said`, and nothing on stdout.
+fn assert_refused(args: &[&str], said: &str) {
+    let output = run(args);
+    let stderr = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
+    assert!(stderr.contains(said), "{args:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{args:?}");
+}
+
+fn assert_phases(phases: &Value) {
+    let phases = phases.as_object().expect("phases are an object");
+    assert_eq!(phases.len(), STAGES.len());
+    assert!(STAGES.iter().all(|stage| phases[*stage].is_f64()), "{phases:?}");
+}
+
+#[test]
+fn every_committed_capture_replays_without_a_mismatch() {
+    let names = resolver_workloads::capture::captures_in(&captures_dir()).expect("the captures' folder");
+    let names: Vec<String> = names.iter().map(|path| path_text(path)).collect();
+    for index in ["skiplist", "model"] {
+        let mut args = vec!["replay", "--json", "--index", index];
+        args.extend(names.iter().map(String::as_str));
+        let document = json(&args, 0);
+        let files = document["files"].as_array().expect("files");
+        assert_eq!(files.len(), names.len());
+        for (file, name) in files.iter().zip(&names) {
+            assert_eq!(file["file"], name.as_str());
+            assert_eq!((&file["mismatches"], &file["report_mismatches"]), (&0.into(), &0.into()), "{name}");
+            let count = |field: &str| file[field].as_u64().unwrap_or_else(|| panic!("{name} counts {field}"));
+            let decided = count("committed") + count("conflicts") + count("too_old");
+            assert_eq!(decided, count("transactions"), "{name}");
+            assert_eq!(count("too_old_by_cutoff"), 0, "{name}");
+            assert!(count("batches") > 0 && count("peak_memory_bytes") >= count("memory_bytes"), "{name}");
+            assert!(file["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0), "{name}");
+            assert!(file["cutoff"].is_null() || file["cutoff"].is_i64(), "{name}");
+            assert!(file["truncated"].is_boolean());
+            assert_eq!(file["decision_hash"].as_str().map(str::len), Some(16), "{name}");
+            assert_phases(&file["phases"]);
+        }
+    }
+}
+
+#[test]
+fn both_histories_give_the_same_hash_and_rounds_do_not_change_it() {
+    let file = capture("driver-tiny.fdbcap.zst");
+    let hash = |args: &[&str]| {
+        let args = [&["replay", &file, "--json"], args].concat();
+        json(&args, 0)["files"][0]["decision_hash"].clone()
+    };
+    let skip_list = hash(&[]);
+    assert_eq!(skip_list, hash(&["--index", "model"]));
+    assert_eq!(skip_list, hash(&["--rounds", "3"]));
+}
+
+#[test]
+fn a_flipped_verdict_is_named_and_exits_1() {
+    let content = changed("sim-cycle.fdbcap.zst", |records| {
+        let batches = records.iter_mut().filter_map(|record| match record {
+            Record::Batch { recorded, .. } => Some(recorded),
+            Record::Clear(_) => None,
+        });
+        let (_, recorded) = batches
+            .enumerate()
+            .find(|(_, recorded)| recorded.verdicts.get(1) == Some(&Verdict::Conflict))
+            .expect("a conflict at place 1");
+        recorded.verdicts[1] = Verdict::Committed;
+    });
+    let file = scratch("flipped.fdbcap", &content);
+    let output = run(&["replay", &file]);
+    assert_eq!(output.status.code(), Some(1));
+    let line = stderr(&output);
+    assert_eq!(line.lines().count(), 1, "{line}");
+    assert!(line.starts_with(&format!("{file}: batch ")), "{line}");
+    assert!(line.contains("transaction 1: recorded committed, skiplist decides conflict"), "{line}");
+
+    let document = json(&["replay", &file, "--json"], 1);
+    assert_eq!(document["files"][0]["mismatches"], 1);
+    assert_eq!(document["files"][0]["report_mismatches"], 0);
+}
+
+#[test]
+fn a_changed_report_is_a_report_mismatch() {
+    let content = changed("sim-report-conflicting-keys.fdbcap.zst", |records| {
+        let reported = records.iter_mut().find_map(|record| match record {
+            Record::Batch { recorded, .. } if !recorded.reported.is_empty() => Some(&mut recorded.reported),
+            _ => None,
+        });
+        reported.expect("a report").remove(0);
+    });
+    let file = scratch("unreported.fdbcap", &content);
+    let document = json(&["replay", &file, "--json"], 1);
+    assert_eq!(document["files"][0]["mismatches"], 0);
+    assert_eq!(document["files"][0]["report_mismatches"], 1);
+}
+
+#[test]
+fn at_most_20_mismatches_are_printed_and_all_are_counted() {
+    let content = changed("sim-cycle.fdbcap.zst", |records| {
+        for record in records {
+            if let Record::Batch { recorded, .. } = record {
+                recorded.verdicts.fill(Verdict::TooOld);
+            }
+        }
+    });
+    let file = scratch("all-wrong.fdbcap", &content);
+    let output = run(&["replay", &file, &file, "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["files"][1]["mismatches"], 3_259);
+    let lines = stderr(&output);
+    assert_eq!(lines.lines().filter(|line| line.contains("transaction")).count(), 20, "{lines}");
+    assert!(lines.ends_with("and 6498 mismatches more\n"), "{lines}");
+}
+
+#[test]
+fn a_truncated_capture_is_replayed_as_far_as_it_is_whole() {
+    let content = changed("sim-write-during-read.fdbcap.zst", |_| ());
+    for cut in [content.len() - 1, content.len() / 2, 9, 8] {
+        let file = scratch(&format!("cut-{cut}.fdbcap"), &content[..cut]);
+        let output = run(&["replay", &file, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let truncated = cut > 8;
+        assert_eq!(document["files"][0]["truncated"], truncated);
+        assert_eq!(stderr(&output).contains("warning"), truncated);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_or_is_unknown_is_one_line_and_exits_2() {
+    let good = capture("sim-cycle.fdbcap.zst");
+    let content = changed("sim-cycle.fdbcap.zst", |_| ());
+    assert_refused(&["replay", "no-such-file"], "no-such-file");
+    assert_refused(&["replay", &path_text(&captures_dir())], "captures");
+    assert_refused(&["replay", &scratch("empty", b"")], "not a capture");
+    assert_refused(&["replay", &scratch("wrong-magic", b"FDBCAP02 and more")], "not a capture");
+    assert_refused(&["replay", &good, &scratch("wrong-magic-2", b"\x00")], "not a capture");
+    let mut broken = content.clone();
+    broken[8] = b'X';
+    assert_refused(&["replay", &scratch("unknown-record", &broken)], "impossible");
+    // The batch's version, its oldest, the count, the read version and the flag stand before the count of reads, which
+    // stands before the length of a key: an impossible one.
+    let mut broken = content[..8 + 1 + 8 + 8 + 4 + 8 + 1].to_vec();
+    broken[8] = b'B';
+    broken[25..29].copy_from_slice(&1u32.to_le_bytes());
+    broken[37] = 0;
+    broken.extend_from_slice(&1u32.to_le_bytes());
+    broken.extend_from_slice(&u32::MAX.to_le_bytes());
+    broken.extend_from_slice(&[0; 64]);
+    assert_refused(&["replay", &scratch("impossible-length", &broken)], "impossible");
+
+    assert_refused(&["replay", &good, "--index", "tree"], "not there yet");
+    assert_refused(&["replay", &good, "--index", "rope"], "unknown index");
+    assert_refused(&["bench", "no-such-workload"], "no file and no workload");
+    assert_refused(&["bench", &good, "--against", "rope"], "unknown index");
+    assert_refused(&["check", "--shape", "round"], "unknown shape");
+    assert_refused(&["check", "--against", "model,rope"], "unknown index");
+    for usage in [&["replay"][..], &[], &["bench", "--rounds", "0"], &["check", "--transactions", "many"]] {
+        assert_eq!(run(usage).status.code(), Some(2), "{usage:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let good = capture("sim-cycle.fdbcap.zst");
+    for args in [&["replay", &good][..], &["replay", &good, "--json"], &["--help"]] {
+        let mut child =
+            command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!(output.status.code(), Some(0), "{args:?}");
+        assert_eq!(stderr(&output), "", "{args:?}");
+    }
+}
+
+#[test]
+fn bench_prints_the_fields_of_its_contract() {
+    let file = capture("sim-cycle.fdbcap.zst");
+    let inputs = [file.as_str(), "skiplisttest", "conflictset-points"];
+    let args = ["bench", "--json", "--against", "model", "--rounds", "2", "--batches", "6"];
+    let document = json(&[&args[..], &inputs].concat(), 0);
+    let results = document["results"].as_array().expect("results");
+    assert_eq!(results.len(), inputs.len());
+    for (result, input) in results.iter().zip(inputs) {
+        assert_eq!(result["workload"], input);
+        assert_eq!(result["rounds"].as_array().map(Vec::len), Some(2));
+        assert!(result["ratio"].is_f64() && result["noise"].is_f64(), "{result}");
+        assert!(STAGES.iter().all(|stage| result["phase_ratios"].get(stage).is_some()), "{result}");
+        assert_eq!(result["decision_hash"].as_str().map(str::len), Some(16));
+        let candidates = result["candidates"].as_array().expect("candidates");
+        let names: Vec<&Value> = candidates.iter().map(|candidate| &candidate["name"]).collect();
+        assert_eq!(names, ["skiplist", "model"]);
+        for candidate in candidates {
+            assert!(candidate["seconds"].is_f64() && candidate["memory_bytes"].is_u64());
+            assert_phases(&candidate["phases"]);
+        }
+    }
+    assert_eq!(results[0]["batches"], 6);
+    assert_eq!(results[1]["transactions"], 6 * 2_500);
+    assert_eq!(results[2]["transactions"], 4 * 500, "a third of the batches is not timed");
+}
+
+#[test]
+fn bench_alone_has_no_ratio_and_depends_on_its_seed() {
+    let hash = |seed: &str| {
+        let args = ["bench", "skiplisttest", "--json", "--rounds", "1", "--batches", "8", "--seed", seed];
+        let document = json(&args, 0);
+        let result = &document["results"][0];
+        assert!(result["ratio"].is_null());
+        assert!(STAGES.iter().all(|stage| result["phase_ratios"][stage].is_null()));
+        assert_eq!(result["candidates"].as_array().map(Vec::len), Some(1));
+        result["decision_hash"].clone()
+    };
+    assert_eq!(hash("5"), hash("5"));
+    assert_ne!(hash("5"), hash("6"));
+}
+
+#[test]
+fn a_name_that_is_a_file_wins() {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wins");
+    std::fs::create_dir_all(&folder).expect("the scratch folder can be written");
+    std::fs::copy(capture("sim-cycle.fdbcap.zst"), folder.join("skiplisttest")).expect("a copy");
+    let args = ["bench", "skiplisttest", "--json", "--rounds", "1"];
+    let output = command(&args).current_dir(folder).output().expect("it starts");
+    let document: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(document["results"][0]["transactions"], 3_259);
+}
+
+#[test]
+fn check_agrees_counts_every_kind_and_repeats() {
+    let check = || {
+        let mut document = json(&["check", "--json", "--transactions", "30000", "--seed", "11"], 0);
+        let object = document.as_object_mut().expect("an object");
+        assert!(object.remove("seconds").is_some_and(|seconds| seconds.is_f64()));
+        document
+    };
+    let document = check();
+    assert_eq!(document["transactions"], 30_000);
+    assert_eq!((&document["seed"], &document["shape"]), (&11.into(), &"adversarial".into()));
+    assert_eq!((&document["failures"], &document["too_old_by_cutoff"]), (&0.into(), &0.into()));
+    for kind in ["batches", "committed", "conflicts", "too_old", "reports"] {
+        assert!(document[kind].as_u64().is_some_and(|count| count > 0), "{kind}");
+    }
+    assert_eq!(document, check());
+}
+
+#[test]
+fn check_takes_several_references() {
+    let args = ["check", "--json", "--transactions", "3000", "--shape", "ranges", "--index", "model"];
+    let document = json(&[&args[..], &["--against", "skiplist,model"]].concat(), 0);
+    assert_eq!(document["transactions"], 3_000);
+}

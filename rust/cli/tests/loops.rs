@@ -1,0 +1,234 @@
+//! The loops behind the command, over conflict sets that are bent on purpose: a history that gives up early is followed, one
+//! that loses writes is found out.
+
+use resolver_oracle::{Model, SkipList};
+use resolver_types::{Batch, BatchError, ConflictSet, Retention, StageTimes, Verdict, Verdicts, Version};
+use resolver_workloads::capture::CaptureReader;
+use resolver_workloads::compare::{Comparison, Difference};
+use resolver_workloads::input::Recording;
+use resolver_workloads::measure::{MeasureError, measure, measure_ticks};
+use resolver_workloads::part::Part;
+use resolver_workloads::replay::{Expectation, replay};
+use resolver_workloads::shrink::shrink;
+use resolver_workloads::{BatchBuf, RandomBatches, captures_dir};
+
+/// Every so many batches a bent history loses the writes of one.
+const LOSS: u64 = 7;
+
+/// Every so many batches it gives up all but its newest history.
+const RECLAMATION: u64 = 28;
+
+/// A model that, now and then, gives up all but its newest history and says so, or loses a batch's writes and says nothing.
+struct Bent {
+    inner: Model,
+    gives_up: bool,
+    loses_writes: bool,
+    commits: u64,
+    given_up: Option<Version>,
+}
+
+impl Bent {
+    fn new(gives_up: bool, loses_writes: bool) -> Bent {
+        let inner = Model::new(Retention::Window);
+        Bent { inner, gives_up, loses_writes, commits: 0, given_up: None }
+    }
+}
+
+impl ConflictSet for Bent {
+    fn name(&self) -> &'static str {
+        "bent"
+    }
+
+    fn judge(&mut self, batch: &Batch<'_>, verdicts: &mut Verdicts) -> Result<(), BatchError> {
+        self.inner.judge(batch, verdicts)
+    }
+
+    fn commit(&mut self, batch: &Batch<'_>, verdicts: &Verdicts) -> Result<(), BatchError> {
+        self.commits += 1;
+        if self.loses_writes && self.commits % LOSS == 1 {
+            let nobody = vec![Verdict::Conflict; verdicts.verdicts.len()];
+            self.inner.commit(batch, &Verdicts { verdicts: nobody, reported: Vec::new() })?;
+        } else {
+            self.inner.commit(batch, verdicts)?;
+        }
+        if self.gives_up && self.commits.is_multiple_of(RECLAMATION) {
+            let newest = Version(batch.version.0 - 1);
+            self.given_up = self.given_up.max(Some(newest));
+            self.inner.set_floor(newest);
+        }
+        Ok(())
+    }
+
+    fn clear(&mut self, base: Version) {
+        self.inner.clear(base);
+        self.given_up = None;
+    }
+
+    fn set_floor(&mut self, floor: Version) {
+        self.inner.set_floor(floor);
+    }
+
+    fn cutoff(&self) -> Option<Version> {
+        self.inner.cutoff().max(self.given_up)
+    }
+
+    fn effective_oldest(&self) -> Version {
+        self.inner.effective_oldest()
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        self.inner.memory_bytes()
+    }
+
+    fn peak_memory_bytes(&self) -> u64 {
+        self.inner.peak_memory_bytes()
+    }
+
+    fn time_stages(&mut self, on: bool) {
+        self.inner.time_stages(on);
+    }
+
+    fn stage_times(&self) -> StageTimes {
+        self.inner.stage_times()
+    }
+}
+
+fn bent(gives_up: bool, loses_writes: bool) -> impl Fn() -> Box<dyn ConflictSet> {
+    move || Box::new(Bent::new(gives_up, loses_writes))
+}
+
+fn model() -> Box<dyn ConflictSet> {
+    Box::new(Model::new(Retention::Window))
+}
+
+fn skip_list() -> Box<dyn ConflictSet> {
+    Box::new(SkipList::new(Retention::Window))
+}
+
+fn never_forgetting() -> Box<dyn ConflictSet> {
+    Box::new(Model::new(Retention::Budget))
+}
+
+fn recording(name: &str) -> Recording {
+    CaptureReader::open(&captures_dir().join(name)).and_then(Recording::read).expect("a committed capture")
+}
+
+#[test]
+fn a_replay_follows_a_history_that_gives_up_early() {
+    for name in ["sim-inventory.fdbcap.zst", "bench-ranges.fdbcap.zst", "driver-mixed.fdbcap.zst"] {
+        let recording = recording(name);
+        let views = recording.input.views();
+        let found = replay(&views, &recording.recorded, &bent(true, false), &skip_list, &mut || ()).unwrap();
+        assert_eq!((found.mismatches, found.report_mismatches), (0, 0), "{name}: {:?}", found.shown);
+        let exact = replay(&views, &recording.recorded, &model, &skip_list, &mut || ()).unwrap();
+        assert_eq!((exact.mismatches, exact.counts.too_old_by_cutoff), (0, 0), "{name}");
+        if name.starts_with("sim") {
+            assert!(found.counts.too_old_by_cutoff > 0, "{name}");
+            assert_ne!(found.decision_hash, exact.decision_hash, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_replay_finds_lost_writes_whether_it_follows_or_not() {
+    let recording = recording("sim-cycle.fdbcap.zst");
+    let views = recording.input.views();
+    for (gives_up, expectation) in [(false, Expectation::Recorded), (true, Expectation::Following)] {
+        let make = bent(gives_up, true);
+        let found = replay(&views, &recording.recorded, &make, &skip_list, &mut || ()).unwrap();
+        assert!(found.mismatches > 0);
+        assert_eq!(found.counts.batches, views.batches(), "it goes on to the end");
+        assert!(found.shown.len() as u64 <= found.mismatches + found.report_mismatches);
+        let last = found.shown.last().expect("a mismatch is shown");
+        assert_eq!(last.expectation, expectation);
+        assert!(last.to_string().contains("bent decides"), "{last}");
+    }
+}
+
+#[test]
+fn a_replay_follows_where_the_retention_ignores_oldest() {
+    let recording = recording("driver-tiny.fdbcap.zst");
+    let views = recording.input.views();
+    let found =
+        replay(&views, &recording.recorded, &never_forgetting, &never_forgetting, &mut || ()).unwrap();
+    assert_eq!((found.mismatches, found.report_mismatches), (0, 0), "{:?}", found.shown);
+    assert_eq!(found.counts.too_old, 0);
+    assert_eq!(found.cutoff, None);
+}
+
+/// The first difference between a set and its references over the batches of a seed, and which batch it is.
+fn first_difference(
+    comparison: &mut Comparison,
+    shape: &str,
+    transactions: u64,
+) -> Option<(usize, Difference)> {
+    let batches = RandomBatches::new(shape, 3, transactions).expect("a known shape");
+    batches.enumerate().find_map(|(number, buf)| {
+        let difference = comparison.step(&buf.batch(&buf.ranges())).err()?;
+        Some((number, difference))
+    })
+}
+
+#[test]
+fn references_follow_a_history_that_gives_up_early() {
+    for shape in RandomBatches::shapes() {
+        let references = vec![skip_list(), model()];
+        let mut comparison = Comparison::new(bent(true, false)(), references, never_forgetting());
+        let transactions = if shape == "long-keys" { 500 } else { 5_000 };
+        assert_eq!(first_difference(&mut comparison, shape, transactions), None, "{shape}");
+        let counts = comparison.counts();
+        assert_eq!(counts.transactions, transactions);
+        assert!(counts.too_old_by_cutoff > 0, "{shape}: {counts:?}");
+    }
+}
+
+#[test]
+fn the_witness_alone_finds_lost_writes() {
+    let mut comparison = Comparison::new(bent(true, true)(), Vec::new(), never_forgetting());
+    let (_, difference) = first_difference(&mut comparison, "hot", 5_000).expect("a difference");
+    assert!(matches!(difference, Difference::Forgotten { index: "bent", .. }), "{difference}");
+}
+
+#[test]
+fn a_difference_shrinks_to_a_few_transactions() {
+    let compare = || Comparison::new(bent(false, true)(), vec![model()], never_forgetting());
+    let (number, _) = first_difference(&mut compare(), "adversarial", 5_000).expect("a difference");
+    let prefix: Vec<BatchBuf> =
+        RandomBatches::new("adversarial", 3, 5_000).expect("a known shape").take(number + 1).collect();
+    let views: Vec<_> = prefix.iter().map(BatchBuf::ranges).collect();
+    let batches = prefix.iter().zip(&views).map(|(buf, ranges)| buf.batch(ranges));
+    let parts = batches.map(|batch| Part::of(&batch, |_| true)).collect();
+    let mut fails = |parts: &[Part<'_>]| {
+        let mut comparison = compare();
+        parts.iter().any(|part| comparison.step(&part.batch()).is_err())
+    };
+    let small = shrink(parts, 1_000_000, &mut fails);
+    assert!(fails(&small));
+    let transactions: usize = small.iter().map(|part| part.batch().transactions.len()).sum();
+    assert_eq!(transactions, 2, "one that writes, and one that reads what was lost");
+}
+
+#[test]
+fn candidates_that_decide_differently_are_not_timed() {
+    let recording = recording("sim-inventory.fdbcap.zst");
+    let views = recording.input.views();
+    let lossy = bent(false, true);
+    let error = measure(&views, &lossy, Some(&model), 1, &mut || ()).unwrap_err();
+    assert!(matches!(error, MeasureError::Decisions { .. }), "{error}");
+}
+
+#[test]
+fn a_measurement_has_a_ratio_only_against_another() {
+    let recording = recording("sim-cycle.fdbcap.zst");
+    let views = recording.input.views();
+    for against in [None, Some(&model as &dyn Fn() -> Box<dyn ConflictSet>)] {
+        let mut ticks = 0;
+        let found = measure(&views, &skip_list, against, 2, &mut || ticks += 1).unwrap();
+        assert_eq!(ticks, measure_ticks(2, against.is_some()));
+        assert_eq!((found.rounds.len(), found.ratio.is_some()), (2, against.is_some()));
+        assert_eq!(found.candidates.len(), 1 + usize::from(against.is_some()));
+        assert_eq!(found.counts.transactions, 3_259);
+        assert!(found.noise >= 0.0 && found.rounds.iter().all(|&ratio| ratio > 0.0));
+        assert_eq!(found.stage_ratios.iter().any(Option::is_some), against.is_some());
+    }
+}
