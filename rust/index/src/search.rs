@@ -46,7 +46,8 @@ impl Search {
     }
 
     /// Whether the fast twin is chosen.
-    pub fn is_fast(self) -> bool {
+    #[cfg(test)]
+    fn is_fast(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         let fast = self.avx2.is_some();
         #[cfg(not(target_arch = "x86_64"))]

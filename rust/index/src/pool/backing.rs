@@ -118,6 +118,12 @@ impl Region {
     pub(super) fn base(&self) -> NonNull<u8> {
         self.base
     }
+
+    /// Its size in bytes.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl Drop for Region {

@@ -139,10 +139,10 @@ impl Memory {
         self.backing
     }
 
-    /// Segments reserved.
+    /// The size of each region reserved.
     #[cfg(test)]
-    pub(super) fn segments(&self) -> usize {
-        self.bases.len()
+    pub(super) fn reserved(&self) -> Vec<usize> {
+        self.regions.iter().map(Region::bytes).collect()
     }
 
     /// A committed block read as a `T`.

@@ -292,21 +292,31 @@ fn a_used_block_on_the_free_list_is_found() {
 
 #[test]
 fn address_space_comes_segment_by_segment() {
-    let mut pool = Pool::new(Backing::Heap, 4 * memory::SEGMENT_BYTES as u64).unwrap();
-    assert_eq!(pool.memory.segments(), 0, "a new pool reserves nothing");
-    assert!(pool.secure(u64::from(BLOCKS_PER_SEGMENT)));
-    assert_eq!(pool.memory.segments(), 1);
+    let (segment, page) = (memory::SEGMENT_BYTES, PAGE_BYTES);
+    let per_segment = u64::from(BLOCKS_PER_SEGMENT);
+    let mut pool = Pool::new(Backing::Heap, (2 * segment + page) as u64).unwrap();
+    assert_eq!(pool.memory.reserved(), [], "a new pool reserves nothing");
+    assert!(pool.secure(per_segment));
+    assert_eq!(pool.memory.reserved(), [segment]);
     assert_eq!(pool.committed_bytes(), 0, "address space is not memory");
     for _ in 0..3 {
         take(&mut pool);
     }
     pool.release(BlockId(1));
-    assert!(pool.secure(u64::from(BLOCKS_PER_SEGMENT) - 2));
-    assert_eq!(pool.memory.segments(), 1, "the released block and the rest of the segment are enough");
-    assert!(pool.secure(u64::from(BLOCKS_PER_SEGMENT) - 1));
-    assert_eq!(pool.memory.segments(), 2);
+    assert!(pool.secure(per_segment - 2));
+    assert_eq!(
+        pool.memory.reserved(),
+        [segment],
+        "the released block and the rest of the segment are enough"
+    );
+    assert!(pool.secure(per_segment - 1));
+    assert_eq!(pool.memory.reserved(), [segment; 2]);
     assert!(pool.secure(pool.available()) && !pool.secure(pool.available() + 1));
-    assert_eq!(pool.memory.segments(), 4);
+    assert_eq!(pool.memory.reserved(), [segment, segment, page], "the last segment ends with the budget");
+
+    let mut small = Pool::new(Backing::Heap, PAGE).unwrap();
+    take(&mut small);
+    assert_eq!(small.memory.reserved(), [page], "a small budget is its own segment");
 }
 
 #[test]
