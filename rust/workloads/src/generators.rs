@@ -1,6 +1,6 @@
 //! The named workloads that figures are measured on, seeded.
 //!
-//! To add one: a function that makes its batches, and a line in [`DEFINITIONS`].
+//! To add one: a function that makes its batches, and a line in `DEFINITIONS`.
 
 use crate::{BatchBuf, Rng};
 use resolver_types::Version;

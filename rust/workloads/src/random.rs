@@ -1,7 +1,7 @@
 //! Random batches for the comparison of histories: `resolver check --shape`.
 //!
 //! A batch is drawn in two halves. A *timeline* decides versions, `oldest` and read versions, so that every verdict occurs
-//! often; a *shape* decides keys and sizes. To add a shape: a function that makes its ranges, and a line in [`SHAPES`].
+//! often; a *shape* decides keys and sizes. To add a shape: a function that makes its ranges, and a line in `SHAPES`.
 //!
 //! | shape | keys |
 //! | --- | --- |
@@ -445,7 +445,7 @@ fn long_keys() -> Ranges {
             huge_range(rng, range);
             return;
         }
-        let make = if rng.one_in(25) { deep_key } else { key };
+        let make = if rng.one_in(80) { deep_key } else { key };
         make(rng, &mut range.begin);
         if is_wide(rng, side) {
             make(rng, &mut range.end);
