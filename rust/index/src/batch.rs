@@ -1,0 +1,217 @@
+//! A batch as the tree takes it in: its endpoints sorted, every one a 16-byte record.
+
+use crate::keys::{Place, load_head};
+use resolver_types::KeyRange;
+
+/// What an endpoint is to its range. The declared order is the tie rule at equal keys, so that ranges that only touch do
+/// not overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum EndpointKind {
+    /// The end of a read range.
+    ReadEnd = 0,
+    /// The end of a write range.
+    WriteEnd = 1,
+    /// The begin of a write range.
+    WriteBegin = 2,
+    /// The begin of a read range.
+    ReadBegin = 3,
+}
+
+/// One endpoint of a batch: the eight bytes of its key that follow the batch's common prefix, and a tag.
+///
+/// The derived order (head, then tag) is the order of the keys and of the tie rule, but for keys that agree in the head
+/// and are both longer: those are settled by their bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// Big-endian, padded with zero bytes.
+    head: u64,
+    /// From the top: 4 bits how many bytes follow the prefix (9: more than the head holds), 3 bits the kind, 1 bit whether
+    /// the range is a point, 24 bits nothing, 32 bits the range's index.
+    tag: u64,
+}
+
+const LENGTH_SHIFT: u32 = 60;
+const KIND_SHIFT: u32 = 57;
+const POINT_BIT: u64 = 1 << 56;
+
+impl Endpoint {
+    /// The endpoint of range `range` whose key is `key`, seen after `prefix` bytes that all keys of the batch share.
+    ///
+    /// A point range has a begin only: its end is the next key there is.
+    #[inline]
+    pub fn new(key: &[u8], prefix: usize, kind: EndpointKind, point: bool, range: u32) -> Endpoint {
+        let place = load_head(&key[prefix..]);
+        let tag = u64::from(place.length) << LENGTH_SHIFT
+            | (kind as u64) << KIND_SHIFT
+            | if point { POINT_BIT } else { 0 }
+            | u64::from(range);
+        Endpoint { head: place.head, tag }
+    }
+
+    /// The eight key bytes after the batch's common prefix.
+    #[inline]
+    pub fn head(self) -> u64 {
+        self.head
+    }
+
+    /// How many key bytes follow the batch's common prefix: 0 to 8, or 9 for more.
+    #[inline]
+    pub fn length(self) -> u8 {
+        (self.tag >> LENGTH_SHIFT) as u8
+    }
+
+    /// Whether the key has bytes that the head does not hold.
+    #[inline]
+    pub fn is_long(self) -> bool {
+        self.tag >> LENGTH_SHIFT > 8
+    }
+
+    /// What the endpoint is to its range.
+    #[inline]
+    pub fn kind(self) -> EndpointKind {
+        match self.tag >> KIND_SHIFT & 3 {
+            0 => EndpointKind::ReadEnd,
+            1 => EndpointKind::WriteEnd,
+            2 => EndpointKind::WriteBegin,
+            _ => EndpointKind::ReadBegin,
+        }
+    }
+
+    /// Whether the endpoint belongs to a write range.
+    #[inline]
+    pub fn is_write(self) -> bool {
+        // Kinds 1 and 2: the two bits differ.
+        (self.tag >> KIND_SHIFT ^ self.tag >> (KIND_SHIFT + 1)) & 1 == 1
+    }
+
+    /// Whether the range is a point range.
+    #[inline]
+    pub fn is_point(self) -> bool {
+        self.tag & POINT_BIT != 0
+    }
+
+    /// The index of the range in the batch.
+    #[inline]
+    pub fn range(self) -> u32 {
+        self.tag as u32
+    }
+}
+
+/// The endpoints of one batch in key order, with what is needed to read their keys.
+#[derive(Clone, Copy, Debug)]
+pub struct Probes<'a> {
+    /// Sorted by key, equal keys by the tie rule.
+    pub endpoints: &'a [Endpoint],
+    /// For a range that is not a point: where its end stands in `endpoints`. By range index.
+    pub ends: &'a [u32],
+    /// The bytes that all keys share; at most all of the shortest.
+    pub prefix: &'a [u8],
+    /// The ranges of the batch.
+    pub ranges: &'a [KeyRange<'a>],
+}
+
+impl<'a> Probes<'a> {
+    /// The key of an endpoint.
+    #[inline]
+    pub(crate) fn key(&self, endpoint: Endpoint) -> &'a [u8] {
+        let range = &self.ranges[endpoint.range() as usize];
+        match endpoint.kind() {
+            EndpointKind::ReadBegin | EndpointKind::WriteBegin => range.begin,
+            EndpointKind::ReadEnd | EndpointKind::WriteEnd => range.end,
+        }
+    }
+
+    /// An endpoint's key as seen in a node whose keys share their first `prefix` bytes with it.
+    ///
+    /// Most are shifted out of the record alone; only a key with more bytes than its record holds is looked at.
+    #[inline]
+    pub(crate) fn place(&self, endpoint: Endpoint, prefix: usize) -> Place {
+        let own = self.prefix.len();
+        if prefix == own {
+            return Place { head: endpoint.head(), length: endpoint.length() };
+        }
+        if prefix > own {
+            if !endpoint.is_long() {
+                let shift = prefix - own;
+                let head = if shift < 8 { endpoint.head() << (8 * shift) } else { 0 };
+                return Place { head, length: endpoint.length().saturating_sub(shift.min(9) as u8) };
+            }
+            return load_head(self.key(endpoint).get(prefix..).unwrap_or_default());
+        }
+        let before = own - prefix;
+        let shared = load_head(&self.prefix[prefix..]).head;
+        let head = if before < 8 { shared | endpoint.head() >> (8 * before) } else { shared };
+        Place { head, length: (endpoint.length() as usize + before).min(9) as u8 }
+    }
+
+    /// The key bytes of an endpoint that a node with the given prefix does not hold in its head.
+    #[inline]
+    pub(crate) fn rest(&self, endpoint: Endpoint, prefix: usize) -> &'a [u8] {
+        self.key(endpoint).get(prefix + 8..).unwrap_or_default()
+    }
+}
+
+/// One write of a batch, in key order and disjoint from the others: positions in [`Probes::endpoints`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// Where the write's begin stands.
+    pub begin: u32,
+    /// Where its end stands, or [`Write::POINT`].
+    pub end: u32,
+}
+
+impl Write {
+    /// Instead of an end: the write covers the key at its begin and no other.
+    pub const POINT: u32 = u32::MAX;
+}
+
+/// Who is told what the check of reads finds, and says how new a write must be to matter.
+pub trait ReadSink {
+    /// The stamp that a write must pass to conflict with the read range; [`u32::MAX`] when the range is not to be checked
+    /// (any more).
+    fn limit(&self, range: u32) -> u32;
+    /// The read range conflicts.
+    fn conflict(&mut self, range: u32);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_seen_from_any_prefix_is_what_its_key_says() {
+        let keys: [&[u8]; 5] =
+            [b"abcdef", b"abcdef\x00", b"abcdefghijklmn", b"abcdefghijklmnopqrstuvwxyz", b"abcdefz"];
+        for own in 0..=6 {
+            for key in keys {
+                let ranges = [KeyRange { begin: key, end: b"" }];
+                let endpoint = Endpoint::new(key, own, EndpointKind::WriteBegin, false, 0);
+                let endpoints = [endpoint];
+                let probes =
+                    Probes { endpoints: &endpoints, ends: &[0], prefix: &key[..own], ranges: &ranges };
+                for prefix in 0..=key.len() {
+                    assert_eq!(
+                        probes.place(endpoint, prefix),
+                        load_head(&key[prefix..]),
+                        "{key:?} {own} {prefix}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_survive_packing() {
+        use EndpointKind::*;
+        for kind in [ReadEnd, WriteEnd, WriteBegin, ReadBegin] {
+            for point in [false, true] {
+                let endpoint = Endpoint::new(b"key", 0, kind, point, 77);
+                assert_eq!((endpoint.kind(), endpoint.is_point(), endpoint.range()), (kind, point, 77));
+                assert_eq!(endpoint.is_write(), matches!(kind, WriteBegin | WriteEnd));
+            }
+        }
+        assert!(Endpoint::new(b"k", 0, ReadEnd, false, 9) < Endpoint::new(b"k", 0, WriteBegin, false, 1));
+        assert!(Endpoint::new(b"k", 0, ReadBegin, true, 9) < Endpoint::new(b"k\x00", 0, ReadEnd, false, 1));
+    }
+}

@@ -1,0 +1,64 @@
+//! How a tree is made.
+
+use crate::pool::{BLOCK_BYTES, Backing, PAGE_BYTES, PoolError};
+use resolver_types::MAX_END_LENGTH;
+use thiserror::Error;
+
+/// How a tree is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The most bytes that the history may hold, side tables included. Address space only, until it is used.
+    pub budget_bytes: u64,
+    /// Where the pool's memory comes from.
+    pub backing: Backing,
+    /// Whether the in-node searches may use the processor's vector instructions. The decisions are the same.
+    pub vector_search: bool,
+    /// The stamp at which all stamps are renumbered; the default is the last that there is. Only tests set another.
+    pub stamp_limit: u32,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            budget_bytes: 1 << 30,
+            backing: Backing::Heap,
+            vector_search: true,
+            stamp_limit: u32::MAX - 1,
+        }
+    }
+}
+
+/// Blocks that the longest legal range takes in an empty tree: the tails of both ends, a leaf, and the block of its version.
+const LEAST_BLOCKS: u64 = 2 * (MAX_END_LENGTH.div_ceil(crate::layout::KEY_BLOCK_BYTES) as u64 + 1) + 2;
+
+/// The least budget: whole pages for [`LEAST_BLOCKS`], and one more for side tables.
+pub const LEAST_BUDGET: u64 =
+    (LEAST_BLOCKS * BLOCK_BYTES as u64).div_ceil(PAGE_BYTES as u64) * PAGE_BYTES as u64 + PAGE_BYTES as u64;
+
+/// Why a tree could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ConfigError {
+    /// The budget does not hold the longest legal range.
+    #[error("a budget of {budget} bytes is below {least}, what the longest legal key and a root take")]
+    BudgetTooSmall {
+        /// The budget that was asked for, in bytes.
+        budget: u64,
+        /// The least that works, in bytes.
+        least: u64,
+    },
+    /// The pool could not be had.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+}
+
+/// A write that the budget cannot hold, even with all older history given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("write {write} needs {needed} bytes, and only {available} of the budget can be had")]
+pub struct OutOfBudget {
+    /// Position in the batch's combined writes.
+    pub write: usize,
+    /// Bytes that the write can take at most.
+    pub needed: u64,
+    /// Bytes that are left when all older history is given up.
+    pub available: u64,
+}

@@ -1,0 +1,190 @@
+//! The check of reads: each leaf once per slice, and the reads that reach past their leaf by the greatest stamps on their way.
+
+use crate::batch::{EndpointKind, Probes, ReadSink};
+use crate::node::inner::{self, Child};
+use crate::node::leaf::{self, LeafView, Query};
+use crate::pool::Pool;
+use crate::route::{LeafVisit, Routes, query};
+use crate::search::Search;
+use crate::stats::Stats;
+
+/// How many leaves ahead are prefetched.
+const LEAVES_AHEAD: usize = 8;
+/// The lines of a leaf that are prefetched for a search: the header and the heads.
+const LEAF_LINES: usize = 32;
+
+/// What the check of reads needs of the tree.
+pub(crate) struct Check<'a, 'b> {
+    pub(crate) pool: &'a Pool,
+    pub(crate) search: Search,
+    pub(crate) probes: &'a Probes<'b>,
+    pub(crate) root: Child,
+    /// Stamps up to this one have expired.
+    pub(crate) expired: u32,
+}
+
+impl Check<'_, '_> {
+    /// Decides every read that the descent did not leave behind.
+    pub(crate) fn run(&self, routes: &mut Routes, sink: &mut impl ReadSink, stats: &mut Stats) {
+        let mut wide = std::mem::take(&mut routes.wide);
+        for at in 0..routes.leaves.len() {
+            if let Some(ahead) = routes.leaves.get(at + LEAVES_AHEAD)
+                && ahead.child.leaf
+            {
+                self.pool.prefetch(ahead.child.block, 0..LEAF_LINES);
+            }
+            self.leaf(&routes.leaves[at], &mut wide, sink, stats);
+        }
+        for &position in &wide {
+            let begin = self.probes.endpoints[position as usize];
+            let limit = sink.limit(begin.range());
+            if limit != u32::MAX && self.wide(position, limit, stats) {
+                sink.conflict(begin.range());
+            }
+        }
+        routes.wide = wide;
+    }
+
+    /// The reads that begin in one leaf.
+    fn leaf(&self, visit: &LeafVisit, wide: &mut Vec<u32>, sink: &mut impl ReadSink, stats: &mut Stats) {
+        let mut view = None;
+        let mut from = 0;
+        for position in visit.low..visit.high {
+            let endpoint = self.probes.endpoints[position as usize];
+            if endpoint.kind() != EndpointKind::ReadBegin {
+                continue;
+            }
+            let limit = sink.limit(endpoint.range());
+            if limit >= visit.child.greatest {
+                // Nothing in this leaf is newer; the descent has noted the read if it reaches further.
+                continue;
+            }
+            let end =
+                if endpoint.is_point() { None } else { Some(self.probes.ends[endpoint.range() as usize]) };
+            let conflict = if visit.child.is_vacant() {
+                stats.decided_by_version += 1;
+                true
+            } else {
+                let view = *view.get_or_insert_with(|| {
+                    stats.leaf_reads += 1;
+                    leaf::view(self.pool, visit.child.block)
+                });
+                let begin = query(self.probes, position, view.prefix);
+                let inside =
+                    end.filter(|&end| end < visit.high).map(|end| query(self.probes, end, view.prefix));
+                self.in_leaf(&view, &begin, endpoint.is_point(), inside.as_ref(), limit, &mut from, stats)
+            };
+            if conflict {
+                sink.conflict(endpoint.range());
+            } else if end.is_some_and(|end| end >= visit.high) {
+                wide.push(position);
+            }
+        }
+    }
+
+    /// Whether a key from `begin` on, before `end` or the leaf's upper bound, is newer than `limit`. `from`: entries before it are
+    /// known to be below `begin`; moved up to the first that is not.
+    #[allow(clippy::too_many_arguments)]
+    fn in_leaf(
+        &self,
+        view: &LeafView<'_>,
+        begin: &Query<'_>,
+        point: bool,
+        end: Option<&Query<'_>>,
+        limit: u32,
+        from: &mut usize,
+        stats: &mut Stats,
+    ) -> bool {
+        let (first, exact) = view.lower_bound(self.search, begin, *from, self.expired, stats);
+        *from = first;
+        // A boundary at the begin hides the segment before it.
+        let hidden = exact && view.is_boundary(first);
+        if !hidden && view.segment_before(self.search, first) > limit {
+            return true;
+        }
+        if point {
+            // At the key itself there is a point, a boundary, or a boundary and a point.
+            if !exact {
+                return false;
+            }
+            if view.stamps[first] > limit {
+                return true;
+            }
+            let next = first + 1;
+            return hidden
+                && next < view.len()
+                && !view.is_boundary(next)
+                && view.stamps[next] > limit
+                && view.lower_bound(self.search, begin, next, self.expired, stats) == (next, true);
+        }
+        let last = match end {
+            Some(end) => view.lower_bound(self.search, end, first, self.expired, stats).0,
+            None => view.len(),
+        };
+        self.search.any_above(&view.stamps[first..last], limit)
+    }
+
+    /// Whether a range read that begins at a position conflicts anywhere, from the root.
+    fn wide(&self, position: u32, limit: u32, stats: &mut Stats) -> bool {
+        let range = self.probes.endpoints[position as usize].range();
+        let end = self.probes.ends[range as usize];
+        self.newer_than(self.root, Some(position), Some(end), limit, stats)
+    }
+
+    /// Whether some key of a child's range, from the begin (or its lower bound) on and before the end (or its upper bound), is
+    /// newer than `limit`. Only the two edges of the read are descended; what lies between is answered by the greatest stamps.
+    fn newer_than(
+        &self,
+        child: Child,
+        begin: Option<u32>,
+        end: Option<u32>,
+        limit: u32,
+        stats: &mut Stats,
+    ) -> bool {
+        if child.greatest <= limit {
+            return false;
+        }
+        if begin.is_none() && end.is_none() || child.is_vacant() {
+            stats.decided_by_version += 1;
+            return true;
+        }
+        stats.wide_visits += 1;
+        if child.leaf {
+            let view = leaf::view(self.pool, child.block);
+            let end = end.map(|end| query(self.probes, end, view.prefix));
+            return match begin {
+                Some(begin) => {
+                    let begin = query(self.probes, begin, view.prefix);
+                    self.in_leaf(&view, &begin, false, end.as_ref(), limit, &mut 0, stats)
+                }
+                None => {
+                    let last = end.map_or(view.len(), |end| {
+                        view.lower_bound(self.search, &end, 0, self.expired, stats).0
+                    });
+                    view.carry > limit || self.search.any_above(&view.stamps[..last], limit)
+                }
+            };
+        }
+        let node = inner::node(self.pool, child.block);
+        let slot = |position: u32, inclusive: bool, stats: &mut Stats| {
+            let query = query(self.probes, position, node.prefix());
+            node.slot_of(self.pool, self.search, &query, inclusive, stats)
+        };
+        let first = begin.map(|begin| slot(begin, true, stats));
+        let last = end.map(|end| slot(end, false, stats));
+        match (first, last) {
+            (Some(first), Some(last)) if first == last => {
+                self.newer_than(node.child(first), begin, end, limit, stats)
+            }
+            _ => {
+                let between = first.map_or(0, |first| first + 1)..last.unwrap_or(node.len());
+                if self.search.any_above(&node.greatest[between], limit) {
+                    stats.decided_by_version += 1;
+                    return true;
+                }
+                first.is_some_and(|first| self.newer_than(node.child(first), begin, None, limit, stats))
+                    || last.is_some_and(|last| self.newer_than(node.child(last), None, end, limit, stats))
+            }
+        }
+    }
+}

@@ -1,0 +1,557 @@
+//! Reclamation: the cutoff moves forward, and what lies at or below it is given back.
+//!
+//! Three stores hold history, each with its own order of age:
+//! - *key blocks* leave in allocation order, as soon as the greatest stamp of the oldest has expired;
+//! - *leaves*, and whole subtrees, leave by their greatest stamp: every slot knows the least of the greatest stamps of the leaves
+//!   below it, so that the oldest is found from the root, and a subtree whose greatest stamp has expired is condemned in one piece,
+//!   whatever its size, and given back block by block as blocks are asked for;
+//! - *mixed leaves* are compacted when writes visit them, and by the slow hand, which goes round in key order, takes dead
+//!   entries out, and joins neighbours that fit one leaf.
+//!
+//! When a reservation does not find its blocks, the cutoff moves to the lowest version that frees something: the oldest key block's, the
+//! oldest leaf's, or a small share of what lives. Since the entries of every stamp are counted, what the hand has still to collect is
+//! known, and the cutoff does not run ahead of it. A batch's own version is never reached.
+
+use crate::batch::{Endpoint, EndpointKind, Probes};
+use crate::keys::{self, KeyLog, LONG, Tail};
+use crate::layout::{INNER, Inner, Node, SLOTS};
+use crate::node::inner::{self, Child};
+use crate::node::leaf::{self, Entries};
+use crate::pool::BlockId;
+use crate::route::{Descent, NO_VISIT, NoReads, Routes};
+use crate::tree::Tree;
+use crate::write::{Transfer, Work};
+use resolver_types::KeyRange;
+
+/// Neighbours are joined when together they fill at most this much of a leaf.
+const fn join_limit(capacity: usize) -> usize {
+    capacity * 4 / 5
+}
+
+/// The hand makes a step for so many leaves that writes visited.
+const LEAVES_PER_STEP: u64 = 64;
+
+/// The hand rests while fewer than one in so many entries are dead.
+const REST_SHARE: u64 = 16;
+
+/// When space is short, the cutoff moves over one in so many of the live stamps at a time.
+const RECLAIM_SHARE: u32 = 64;
+
+/// Stamps that the cutoff moves over after a batch at most.
+const STAMPS_PER_BATCH: u32 = 64;
+
+/// A leaf that the hand visits is compacted when one in so many of its entries is dead.
+const HAND_DEAD_SHARE: usize = 8;
+
+/// Condemned blocks given back after a batch at most, beyond those the batch's leaves account for.
+const RELEASED_PER_BATCH: u64 = 64;
+
+impl Tree {
+    /// Puts a subtree on the list of what is to be given back. O(1).
+    pub(crate) fn condemn(&mut self, child: Child) {
+        if child.is_vacant() {
+            return;
+        }
+        self.stats.subtrees_released += 1;
+        self.push_condemned(child.block);
+    }
+
+    fn push_condemned(&mut self, block: BlockId) {
+        let header = &mut self.pool.get_mut::<Node>(block).header;
+        header.next_condemned = self.condemned.0;
+        header.condemned_slots = if header.kind == INNER { header.count as u8 } else { 0 };
+        self.condemned = block;
+    }
+
+    /// Gives back at most `limit` condemned blocks; returns how many.
+    pub(crate) fn release_condemned(&mut self, limit: u64) -> u64 {
+        let mut released = 0;
+        while released < limit && !self.condemned.is_none() {
+            let block = self.condemned;
+            let header = &mut self.pool.get_mut::<Node>(block).header;
+            if header.condemned_slots == 0 {
+                let inner = header.kind == INNER;
+                self.condemned = BlockId(header.next_condemned);
+                if inner {
+                    released += inner::release_chains(&mut self.pool, block);
+                }
+                self.release_node(block);
+                released += 1;
+                continue;
+            }
+            header.condemned_slots -= 1;
+            let slot = usize::from(header.condemned_slots);
+            let child = inner::node(&self.pool, block).child(slot);
+            if child.leaf {
+                self.release_node(child.block);
+                released += 1;
+            } else if !child.is_vacant() {
+                self.push_condemned(child.block);
+            }
+        }
+        self.stats.blocks_reclaimed += released;
+        released
+    }
+
+    /// Gives a node's block back, and takes a leaf's entries off the count.
+    fn release_node(&mut self, block: BlockId) {
+        if self.pool.get::<Node>(block).header.kind != INNER {
+            let mut removed = std::mem::take(&mut self.removed);
+            removed.clear();
+            removed.extend_from_slice(leaf::view(&self.pool, block).stamps);
+            self.count_removed(&removed);
+            self.removed = removed;
+        }
+        self.pool.release(block);
+    }
+
+    /// Gives back the key blocks and the version blocks whose stamps have expired.
+    fn release_expired(&mut self) {
+        let released = self.log.release_expired(&mut self.pool, self.expired);
+        self.stats.key_blocks_reclaimed += released;
+        self.stats.blocks_reclaimed += released;
+        self.versions.release_expired(&mut self.pool, self.expired);
+    }
+
+    /// Condemns every subtree of which the greatest stamp has expired, going down only where the oldest leaf has.
+    fn release_dead(&mut self) {
+        if self.root.is_vacant() || self.root.oldest > self.expired {
+            return;
+        }
+        if self.root.greatest <= self.expired {
+            self.condemn(self.root);
+            self.root = Child::vacant(0);
+        } else if !self.root.leaf {
+            self.root = self.release_dead_below(self.root);
+        }
+    }
+
+    fn release_dead_below(&mut self, node: Child) -> Child {
+        for slot in 0..inner::node(&self.pool, node.block).len() {
+            let child = inner::node(&self.pool, node.block).child(slot);
+            if child.is_vacant() || child.oldest > self.expired {
+                continue;
+            }
+            let left = if child.greatest <= self.expired {
+                self.condemn(child);
+                Child::vacant(0)
+            } else if child.leaf {
+                continue;
+            } else {
+                self.release_dead_below(child)
+            };
+            self.pool.get_mut::<Inner>(node.block).set_child(slot, left);
+        }
+        inner::node(&self.pool, node.block).summary(self.search, node.block)
+    }
+
+    /// The work of reclamation that follows a batch, bounded by what the batch did: key blocks and subtrees that have expired are given
+    /// back, the slow hand moves on, and where free blocks run short the cutoff moves.
+    pub fn tend(&mut self) {
+        self.release_expired();
+        self.release_dead();
+        let leaves = self.hand_credit;
+        self.release_condemned(RELEASED_PER_BATCH + leaves);
+        let reserve = self.reserve();
+        if self.pool.available() < reserve {
+            self.advance_for(reserve);
+            self.release_expired();
+            self.release_dead();
+        }
+        let short = self.pool.available() < reserve;
+        let mut steps = self.hand_credit / LEAVES_PER_STEP;
+        self.hand_credit %= LEAVES_PER_STEP;
+        if short {
+            steps += 2;
+        } else if self.dead * REST_SHARE < self.counted {
+            steps = 0;
+        }
+        for _ in 0..steps {
+            self.hand_step(if short { 1 } else { HAND_DEAD_SHARE });
+        }
+        self.release_condemned(RELEASED_PER_BATCH);
+    }
+
+    /// Blocks that are kept free for the next batches.
+    fn reserve(&self) -> u64 {
+        let blocks = self.pool.budget_bytes() / crate::pool::BLOCK_BYTES as u64;
+        (blocks / 64 + self.recent_need).min(blocks / 4)
+    }
+
+    /// Moves the cutoff, a stamp at a time, until what is free and what the hand can collect make up `reserve` blocks.
+    fn advance_for(&mut self, reserve: u64) {
+        // An entry of the shortest kind, in a leaf three quarters full.
+        const ENTRIES_PER_BLOCK: u64 = crate::layout::SHORT_ENTRIES as u64 * 3 / 4;
+        let newest = self.versions.next() - 1;
+        for _ in 0..STAMPS_PER_BATCH {
+            let next = (self.expired + 1).max(self.versions.first());
+            if self.pool.available() + self.dead / ENTRIES_PER_BLOCK >= reserve || next >= newest {
+                break;
+            }
+            self.reclaim_to(next);
+            self.release_expired();
+        }
+    }
+
+    /// Moves the cutoff to a stamp, for space.
+    fn reclaim_to(&mut self, stamp: u32) {
+        if stamp > self.expired && stamp >= self.versions.first() {
+            self.stats.reclamations += 1;
+            let version = self.versions.version(&self.pool, stamp);
+            self.give_up(version);
+        }
+    }
+
+    /// Moves the cutoff by one small share of what lives, at most to `newest`, and gives back what can be found at once.
+    pub(crate) fn reclaim_step(&mut self, newest: u32) {
+        let first = (self.expired + 1).max(self.versions.first());
+        let step = (newest - self.expired.min(newest)) / RECLAIM_SHARE;
+        let by_age = first + step;
+        // What the oldest key block and the oldest leaf wait for, where that is sooner.
+        let heads = [self.log.oldest_stamp(&self.pool).unwrap_or(u32::MAX), self.root.oldest];
+        let to = heads.into_iter().filter(|&head| head > self.expired).fold(by_age, u32::min);
+        self.reclaim_to(to.min(newest));
+        self.release_expired();
+        self.release_dead();
+    }
+
+    /// Reclaims until `needed` blocks are free; stamps from `before` on stay. False when there is nothing left to reclaim.
+    pub(crate) fn make_room(&mut self, needed: u64, before: u32) -> bool {
+        loop {
+            if self.pool.available() >= needed && self.pool.secure(needed) {
+                return true;
+            }
+            let missing = needed.saturating_sub(self.pool.available());
+            if self.release_condemned(missing.max(1)) > 0 {
+                continue;
+            }
+            self.release_expired();
+            self.release_dead();
+            if self.pool.available() >= needed || !self.condemned.is_none() {
+                continue;
+            }
+            // One round of the hand collects what is dead by now.
+            if self.sweep(needed) {
+                continue;
+            }
+            if self.expired + 1 >= before {
+                return false;
+            }
+            self.reclaim_step(before - 1);
+        }
+    }
+
+    /// Lets the hand go round until `needed` blocks can be had; false when a whole round frees nothing.
+    fn sweep(&mut self, needed: u64) -> bool {
+        let before = self.pool.available();
+        self.hand.clear();
+        loop {
+            let more = self.hand_step(1);
+            self.release_condemned(u64::MAX);
+            if self.pool.available() >= needed || !more {
+                return self.pool.available() > before;
+            }
+        }
+    }
+
+    /// One step of the slow hand: from where it stands, the leaves side by side under one node. Dead entries go where at least one in
+    /// `share` is dead, neighbours that fit one leaf are joined, a node with few slots gives them to its parent. False when it has come round.
+    pub(crate) fn hand_step(&mut self, share: usize) -> bool {
+        if self.root.is_vacant() {
+            self.hand.clear();
+            return false;
+        }
+        self.stats.hand_steps += 1;
+        let key = std::mem::take(&mut self.hand);
+        let mut next = Vec::new();
+        let ranges = [KeyRange { begin: &key, end: &key }];
+        let endpoints = [Endpoint::new(&key, 0, EndpointKind::WriteBegin, true, 0)];
+        let probes = Probes { endpoints: &endpoints, ends: &[0], prefix: &[], ranges: &ranges };
+        let mut routes = std::mem::take(&mut self.hand_routes);
+        let mut work = std::mem::take(&mut self.hand_work);
+        self.unroute();
+        let mut stats = self.stats;
+        let descent = Descent {
+            pool: &self.pool,
+            search: self.search,
+            probes: &probes,
+            for_writes: true,
+            for_reads: false,
+        };
+        descent.run(self.root, (0, 1), &NoReads, &mut routes, &mut stats);
+        self.stats.routing_head_comparisons = stats.routing_head_comparisons;
+        self.stats.routing_byte_comparisons = stats.routing_byte_comparisons;
+        work.start(routes.inner.len());
+        work.covered.clear();
+        let visit = routes.leaves[0];
+        let more = if visit.parent == NO_VISIT {
+            self.tidy(&probes, &routes, NO_VISIT, (0, 1), share, &mut work);
+            false
+        } else {
+            let node = inner::node(&self.pool, routes.inner[visit.parent as usize].block);
+            let from = visit.slot as usize;
+            let to = (from..node.len())
+                .find(|&slot| !node.child(slot).leaf && !node.child(slot).is_vacant())
+                .unwrap_or(node.len());
+            let more = self.upper_bound_key(&probes, &routes, (visit.parent, to as u32 - 1), &mut next);
+            self.tidy(&probes, &routes, visit.parent, (from, to), share, &mut work);
+            more
+        };
+        // Slots that move up can split every node above, and stand behind shorter prefixes there.
+        let room =
+            2 * routes.inner.len() as u64 + 8 + 2 * SLOTS as u64 * inner::chain_blocks_at_most(self.longest);
+        let pull_up = self.pool.available() > room && self.pool.secure(room);
+        self.update_inner(&probes, &routes, 0, pull_up, &mut work);
+        self.hand_routes = routes;
+        self.hand_work = work;
+        self.hand = next;
+        more
+    }
+
+    /// What hangs in a slot of a visited node, or in the root.
+    fn child_at(&self, routes: &Routes, parent: u32, slot: usize) -> Child {
+        match parent {
+            NO_VISIT => self.root,
+            parent => inner::node(&self.pool, routes.inner[parent as usize].block).child(slot),
+        }
+    }
+
+    /// Compacts and joins the leaves in slots `from..to` of a visited node.
+    fn tidy(
+        &mut self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        parent: u32,
+        (from, to): (usize, usize),
+        share: usize,
+        work: &mut Work,
+    ) {
+        let mut slot = from;
+        while slot < to {
+            let child = self.child_at(routes, parent, slot);
+            if child.is_vacant() {
+                slot += 1;
+                continue;
+            }
+            let first = leaf::view(&self.pool, child.block);
+            let (count, dead) = (first.len(), first.dead(self.search, self.expired));
+            // How far the leaves from here on fit one.
+            let mut live = count - dead;
+            let mut last = slot;
+            let mut leaves = 1;
+            let mut long = !first.tails.is_empty();
+            for next in slot + 1..to {
+                let child = self.child_at(routes, parent, next);
+                // The separator may have to become a boundary.
+                let mut more = 1;
+                let mut next_long = long;
+                if !child.is_vacant() {
+                    let view = leaf::view(&self.pool, child.block);
+                    more += view.len() - view.dead(self.search, self.expired);
+                    next_long |= !view.tails.is_empty();
+                }
+                if live + more > join_limit(leaf::capacity(next_long)) {
+                    break;
+                }
+                live += more;
+                long = next_long;
+                if !child.is_vacant() {
+                    last = next;
+                    leaves += 1;
+                }
+            }
+            if leaves > 1 && self.join(probes, routes, parent, (slot, last), work) {
+                slot = last + 1;
+                continue;
+            }
+            if dead > 0 && dead * share >= count {
+                self.join(probes, routes, parent, (slot, slot), work);
+            }
+            slot += 1;
+        }
+    }
+
+    /// Makes one leaf of the leaves in slots `first..=last`, without their dead entries. False, and nothing changed, when that would take more key
+    /// blocks than can be spared, or more room than a leaf has.
+    fn join(
+        &mut self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        parent: u32,
+        (first, last): (usize, usize),
+        work: &mut Work,
+    ) -> bool {
+        let mut lower = Vec::new();
+        let mut upper = Vec::new();
+        let bounded = self.lower_bound_key(probes, routes, (parent, first as u32), &mut lower)
+            & self.upper_bound_key(probes, routes, (parent, last as u32), &mut upper);
+        let single = self.child_at(routes, parent, first);
+        let prefix = match (first == last, bounded) {
+            (true, _) => leaf::view(&self.pool, single.block).prefix,
+            (false, true) => keys::common_prefix(&lower, &upper),
+            (false, false) => 0,
+        };
+        let mut entries = std::mem::take(&mut work.entries);
+        let mut removed = std::mem::take(&mut self.removed);
+        entries.clear();
+        removed.clear();
+        let mut segment = 0;
+        let mut own = Entries::default();
+        let mut added = Vec::new();
+        let mut fits = true;
+        // Tails that have to be stored anew: which entry, and its bytes.
+        let mut tails: Vec<(usize, Vec<u8>)> = Vec::new();
+        let mut separator = Vec::new();
+        for slot in first..=last {
+            let child = self.child_at(routes, parent, slot);
+            let view = match child.is_vacant() {
+                true => leaf::LeafView::vacant(&self.pool, prefix, child.greatest),
+                false => leaf::view(&self.pool, child.block),
+            };
+            own.clear();
+            let carry = if view.carry <= self.expired { 0 } else { view.carry };
+            if slot == first {
+                entries.carry = carry;
+            } else if carry != segment {
+                // The segment changes at the separator: a boundary.
+                self.lower_bound_key(probes, routes, (parent, slot as u32), &mut separator);
+                let place = keys::load_head(&separator[prefix..]);
+                if place.length == LONG {
+                    tails.push((entries.len(), separator[prefix + 8..].to_vec()));
+                }
+                entries.push(place, true, carry, Tail::NONE);
+                added.push(carry);
+            }
+            let mut transfer = Transfer {
+                search: self.search,
+                expired: self.expired,
+                compact: true,
+                entries: &mut own,
+                segment: carry,
+                removed: &mut removed,
+            };
+            let (length, from) = (view.len(), view.prefix);
+            transfer.take(&view, 0, length);
+            segment = transfer.segment;
+            if from == prefix || own.len() == 0 {
+                for at in 0..own.len() {
+                    entries.push(own.place(at), own.is_boundary(at), own.stamps[at], own.tail(at));
+                }
+                continue;
+            }
+            // The prefix gets shorter: what it gives up goes in front of the heads, and pushes bytes into the tails.
+            let shared = match slot {
+                slot if slot > first => {
+                    self.lower_bound_key(probes, routes, (parent, slot as u32), &mut separator);
+                    &separator[prefix..from]
+                }
+                _ => {
+                    self.upper_bound_key(probes, routes, (parent, slot as u32), &mut separator);
+                    &separator[prefix..from]
+                }
+            };
+            for at in 0..own.len() {
+                let (place, tail) = (own.place(at), own.tail(at));
+                let mut key = shared.to_vec();
+                let longer = place.length == LONG || usize::from(place.length) + shared.len() > 8;
+                if longer {
+                    leaf::copy_key(&self.pool, place, tail, &mut key);
+                    tails.push((entries.len(), key[8..].to_vec()));
+                } else {
+                    key.extend_from_slice(&place.head.to_be_bytes()[..usize::from(place.length)]);
+                }
+                entries.push(keys::load_head(&key), own.is_boundary(at), own.stamps[at], Tail::NONE);
+            }
+        }
+        let long = !tails.is_empty() || !entries.tails.is_empty();
+        let tail_bytes: usize = tails.iter().map(|(_, bytes)| bytes.len()).sum();
+        fits &= entries.len() <= leaf::capacity(long);
+        // Joining is to win blocks: at most what it wins, and a little, goes into new key bytes.
+        let blocks = if tails.is_empty() { 0 } else { KeyLog::blocks_for(tail_bytes as u64) + 1 };
+        fits &= blocks == 0 || blocks < self.pool.available() && tail_bytes < 4 * crate::pool::BLOCK_BYTES;
+        if fits {
+            let newest = self.versions.next() - 1;
+            for (at, bytes) in tails {
+                let tail = self.log.append(&mut self.pool, &[&bytes], newest, &mut self.stats);
+                entries.set_tail(at, tail);
+            }
+            self.stats.leaves_compacted += u64::from(!removed.is_empty());
+            self.stats.leaves_joined += (last - first) as u64;
+            self.count_removed(&removed);
+            for &stamp in &added {
+                self.count(stamp, 1);
+            }
+            let child = if entries.len() == 0 {
+                for slot in first..=last {
+                    let child = self.child_at(routes, parent, slot);
+                    if !child.is_vacant() {
+                        self.pool.release(child.block);
+                    }
+                }
+                Child::vacant(entries.carry)
+            } else {
+                for slot in first + 1..=last {
+                    let child = self.child_at(routes, parent, slot);
+                    if !child.is_vacant() {
+                        self.pool.release(child.block);
+                    }
+                }
+                self.stats.prefix_changes += u64::from(first != last);
+                let greatest =
+                    leaf::write(&mut self.pool, self.search, single.block, &entries, entries.whole(prefix));
+                Child { block: single.block, leaf: true, greatest, oldest: greatest }
+            };
+            let made = work.make(child);
+            self.note(parent, first as u32, (last - first + 1) as u32, made, 1, work);
+        }
+        self.removed = removed;
+        work.entries = entries;
+        fits
+    }
+
+    /// Renumbers all stamps: the first in the version table becomes 1, and what is older, all of it expired, 0.
+    pub(crate) fn renumber(&mut self) {
+        self.stats.renumberings += 1;
+        let shift = self.versions.renumber();
+        self.expired = self.expired.saturating_sub(shift);
+        self.log.renumber(&mut self.pool, shift);
+        (self.counted, self.dead) = (0, 0);
+        let mut condemned = self.condemned;
+        while !condemned.is_none() {
+            let header = &self.pool.get::<Node>(condemned).header;
+            let (next, slots) = (BlockId(header.next_condemned), usize::from(header.condemned_slots));
+            self.renumber_node(condemned, slots, shift);
+            condemned = next;
+        }
+        self.root = self.renumber_child(self.root, shift);
+    }
+
+    fn renumber_child(&mut self, mut child: Child, shift: u32) -> Child {
+        child.greatest = child.greatest.saturating_sub(shift);
+        if child.oldest != u32::MAX {
+            child.oldest = child.oldest.saturating_sub(shift);
+        }
+        if !child.is_vacant() {
+            let slots = usize::from(self.pool.get::<Node>(child.block).header.count);
+            self.renumber_node(child.block, slots, shift);
+        }
+        child
+    }
+
+    /// Renumbers a node, an inner one with its first `slots` slots, and counts the entries below.
+    fn renumber_node(&mut self, block: BlockId, slots: usize, shift: u32) {
+        if self.pool.get::<Node>(block).header.kind == INNER {
+            for slot in 0..slots {
+                let child = inner::node(&self.pool, block).child(slot);
+                let child = self.renumber_child(child, shift);
+                self.pool.get_mut::<Inner>(block).set_child(slot, child);
+            }
+            return;
+        }
+        leaf::renumber(&mut self.pool, block, shift);
+        for &stamp in leaf::view(&self.pool, block).stamps {
+            self.counted += u64::from(stamp > 0);
+            self.dead += u64::from(stamp > 0 && stamp <= self.expired);
+        }
+    }
+}

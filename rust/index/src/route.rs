@@ -1,0 +1,247 @@
+//! The batched descent: one sorted row of endpoints, split over the children of every node on its way down.
+//!
+//! At an inner node its slice of the endpoints and its separators are partitioned recursively, as the second of the posts
+//! has it: the middle separator cuts the slice (equal keys go right), each side goes on with its half of the separators, empty
+//! sides vanish, and a side with one endpoint is an ordinary search. With S separators and K endpoints this takes
+//! O(S log(1 + K/S)) comparisons for K >= S and O(K log(1 + S/K)) below. The nodes found are the next nodes to visit, so that they
+//! are known, and prefetched, well before their turn.
+//!
+//! On the way, reads that no stamp below can touch are left behind: where a child's greatest stamp is not above the limit of
+//! any read that begins in its slice, and no write does, the child is not visited. A read whose end lies outside the child goes
+//! on the list of *wide* reads, which are decided by the greatest stamps along both edges of the read (see `read`).
+
+use crate::batch::{EndpointKind, Probes, ReadSink};
+use crate::layout::Inner;
+use crate::node::inner::{self, Child};
+use crate::node::leaf::Query;
+use crate::pool::{BlockId, Pool};
+use crate::search::Search;
+use crate::stats::Stats;
+
+/// No visit: the parent of the root.
+pub(crate) const NO_VISIT: u32 = u32::MAX;
+
+/// An inner node on the way of a batch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InnerVisit {
+    pub(crate) block: BlockId,
+    /// The visit of its parent, and the slot there.
+    pub(crate) parent: u32,
+    pub(crate) slot: u32,
+    /// Its slice of the endpoints.
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+}
+
+/// A leaf, or a vacant slot, where endpoints of a batch arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LeafVisit {
+    pub(crate) child: Child,
+    pub(crate) parent: u32,
+    pub(crate) slot: u32,
+    pub(crate) low: u32,
+    pub(crate) high: u32,
+}
+
+/// Where the endpoints of one batch went. Parents stand before their children.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    pub(crate) inner: Vec<InnerVisit>,
+    pub(crate) leaves: Vec<LeafVisit>,
+    /// Positions of the begins of reads that reach past the child they begin in.
+    pub(crate) wide: Vec<u32>,
+    stack: Vec<Part>,
+}
+
+/// A part of a node still to be partitioned: slots `first..=last`, endpoints `low..high`.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    first: u32,
+    last: u32,
+    low: u32,
+    high: u32,
+}
+
+/// How many visits ahead an inner node is prefetched.
+const INNER_AHEAD: usize = 6;
+/// The lines of an inner node that the descent touches first: header and heads.
+const INNER_LINES: usize = 32;
+
+/// What the descent needs to know besides the endpoints.
+pub(crate) struct Descent<'a, 'b> {
+    pub(crate) pool: &'a Pool,
+    pub(crate) search: Search,
+    pub(crate) probes: &'a Probes<'b>,
+    /// Whether leaves are needed for writes. A descent for reads alone passes writes by.
+    pub(crate) for_writes: bool,
+    /// Whether reads are looked at. A descent for writes alone passes reads by.
+    pub(crate) for_reads: bool,
+}
+
+impl Descent<'_, '_> {
+    /// Routes endpoints `low..high` from the root.
+    pub(crate) fn run(
+        &self,
+        root: Child,
+        (low, high): (u32, u32),
+        sink: &impl ReadSink,
+        routes: &mut Routes,
+        stats: &mut Stats,
+    ) {
+        routes.inner.clear();
+        routes.leaves.clear();
+        routes.wide.clear();
+        if low == high {
+            return;
+        }
+        self.arrive(root, NO_VISIT, 0, (low, high), sink, routes, stats);
+        let mut at = 0;
+        while at < routes.inner.len() {
+            if let Some(ahead) = routes.inner.get(at + INNER_AHEAD) {
+                self.pool.prefetch(ahead.block, 0..INNER_LINES);
+            }
+            self.partition(at, sink, routes, stats);
+            at += 1;
+        }
+        if !routes.leaves.is_sorted_by_key(|visit| visit.low) {
+            // Leaves hang at different depths; their slices are disjoint.
+            routes.leaves.sort_unstable_by_key(|visit| visit.low);
+        }
+        stats.inner_visits += routes.inner.len() as u64;
+    }
+
+    /// Splits a node's slice over its slots.
+    fn partition(&self, at: usize, sink: &impl ReadSink, routes: &mut Routes, stats: &mut Stats) {
+        let visit = routes.inner[at];
+        let node = inner::node(self.pool, visit.block);
+        let last = node.len() as u32 - 1;
+        let mut stack = std::mem::take(&mut routes.stack);
+        stack.push(Part { first: 0, last, low: visit.low, high: visit.high });
+        while let Some(part) = stack.pop() {
+            if part.low == part.high {
+                continue;
+            }
+            let slot = if part.first == part.last {
+                part.first
+            } else if part.high - part.low == 1 {
+                let query = query(self.probes, part.low, node.prefix());
+                node.slot_of(self.pool, self.search, &query, true, stats) as u32
+            } else {
+                let middle = part.first + (part.last - part.first).div_ceil(2);
+                let cut = self.first_at_or_above(node, middle as usize, part.low, part.high, stats);
+                // The left part is on top of the stack: children are found in key order.
+                stack.push(Part { first: middle, last: part.last, low: cut, high: part.high });
+                stack.push(Part { first: part.first, last: middle - 1, low: part.low, high: cut });
+                continue;
+            };
+            self.arrive(
+                node.child(slot as usize),
+                at as u32,
+                slot,
+                (part.low, part.high),
+                sink,
+                routes,
+                stats,
+            );
+        }
+        routes.stack = stack;
+    }
+
+    /// The first of the endpoints `low..high` whose key is at or above a slot's separator.
+    fn first_at_or_above(&self, node: &Inner, slot: usize, low: u32, high: u32, stats: &mut Stats) -> u32 {
+        let separator = node.place(slot);
+        let prefix = node.prefix();
+        let (mut low, mut length) = (low, high - low);
+        while length > 0 {
+            stats.routing_head_comparisons += 1;
+            let half = length / 2;
+            let endpoint = self.probes.endpoints[(low + half) as usize];
+            let place = self.probes.place(endpoint, prefix);
+            let below = if place == separator && place.length > 8 {
+                let query = Query { place, rest: self.probes.rest(endpoint, prefix) };
+                node.compare(self.pool, slot, &query, stats).is_gt()
+            } else {
+                place < separator
+            };
+            low = if below { low + half + 1 } else { low };
+            length = if below { length - half - 1 } else { half };
+        }
+        low
+    }
+
+    /// A slice has arrived at a child: note the visit, unless nobody needs it.
+    #[allow(clippy::too_many_arguments)]
+    fn arrive(
+        &self,
+        child: Child,
+        parent: u32,
+        slot: u32,
+        (low, high): (u32, u32),
+        sink: &impl ReadSink,
+        routes: &mut Routes,
+        stats: &mut Stats,
+    ) {
+        let inner = !(child.leaf || child.is_vacant());
+        let mut needed = inner && high - low > PRUNE_SLICE;
+        if !needed {
+            let wide = routes.wide.len();
+            let mut pruned = 0;
+            for position in low..high {
+                let endpoint = self.probes.endpoints[position as usize];
+                if endpoint.is_write() {
+                    needed |= self.for_writes;
+                } else if self.for_reads && endpoint.kind() == EndpointKind::ReadBegin {
+                    let range = endpoint.range();
+                    let limit = sink.limit(range);
+                    if child.greatest > limit {
+                        needed = true;
+                    } else if limit != u32::MAX {
+                        pruned += 1;
+                        if !endpoint.is_point() && self.probes.ends[range as usize] >= high {
+                            routes.wide.push(position);
+                        }
+                    }
+                }
+            }
+            if needed && inner {
+                // The node is visited for others: its children see these reads again.
+                routes.wide.truncate(wide);
+            } else {
+                stats.pruned_reads += pruned;
+            }
+        }
+        if !needed {
+            return;
+        }
+        if !inner {
+            routes.leaves.push(LeafVisit { child, parent, slot, low, high });
+        } else {
+            routes.inner.push(InnerVisit { block: child.block, parent, slot, low, high });
+        }
+    }
+}
+
+/// Of a descent for writes alone.
+pub(crate) struct NoReads;
+
+impl ReadSink for NoReads {
+    fn limit(&self, _: u32) -> u32 {
+        u32::MAX
+    }
+
+    fn conflict(&mut self, _: u32) {
+        unreachable!("nothing is newer than the greatest limit");
+    }
+}
+
+/// The longest slice that is searched for reads to leave behind at an inner child.
+const PRUNE_SLICE: u32 = 16;
+
+/// An endpoint's key as a node with the given prefix is asked for it.
+#[inline]
+pub(crate) fn query<'a>(probes: &Probes<'a>, position: u32, prefix: usize) -> Query<'a> {
+    let endpoint = probes.endpoints[position as usize];
+    let place = probes.place(endpoint, prefix);
+    let rest = if place.length > 8 { probes.rest(endpoint, prefix) } else { &[] };
+    Query { place, rest }
+}

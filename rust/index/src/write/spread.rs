@@ -1,0 +1,183 @@
+//! One leaf's entries over several leaves.
+
+use super::plan::spread_target;
+use super::{Made, Work};
+use crate::batch::Probes;
+use crate::keys;
+use crate::node::inner::{self, Child};
+use crate::node::leaf::{self, Entries, Part};
+use crate::route::{NO_VISIT, Routes};
+use crate::tree::Tree;
+
+impl Tree {
+    /// Spreads the entries of a visited leaf over new leaves, the first of them in its own block.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn spread_leaf(
+        &mut self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        visit: u32,
+        entries: &Entries,
+        prefix: usize,
+        appending: bool,
+        work: &mut Work,
+    ) {
+        let visit = routes.leaves[visit as usize];
+        let at = (visit.parent, visit.slot);
+        let shared = &probes.key(probes.endpoints[visit.low as usize])[..prefix];
+        self.stats.leaves_split += 1;
+        // Where new keys only follow the old ones, more will: the leaves are left nearly full.
+        let target = match appending {
+            true => entries.capacity() * 15 / 16,
+            false => spread_target(entries.capacity()),
+        };
+        let count = entries.len();
+        let size = if appending { target } else { count.div_ceil(count.div_ceil(target)) };
+        let mut lower = std::mem::take(&mut work.left);
+        let mut upper = std::mem::take(&mut work.right);
+        let mut bounded = self.lower_bound_key(probes, routes, at, &mut lower);
+        let mut block = self.block_for(visit.child);
+        let mut carry = entries.carry;
+        let mut from = 0;
+        loop {
+            let mut to = (from + size).min(count);
+            if to < count && entries.same_key(&self.pool, to) {
+                to += 1;
+            }
+            // The separator in front of entry `to`: as much of its key as tells it from the one before.
+            let has_upper = if to < count {
+                upper.clear();
+                upper.extend_from_slice(shared);
+                entries.copy_key(&self.pool, to - 1, &mut upper);
+                let before = upper.len();
+                entries.copy_key(&self.pool, to, &mut upper);
+                let common = keys::common_prefix(&upper[prefix..before], &upper[before..]);
+                let separator = before..before + common + 1;
+                upper.copy_within(separator, prefix);
+                upper.truncate(prefix + common + 1);
+                true
+            } else {
+                self.upper_bound_key(probes, routes, at, &mut upper)
+            };
+            let own = if bounded && has_upper { keys::common_prefix(&lower, &upper) } else { 0 };
+            self.stats.prefix_changes += u64::from(own != prefix);
+            let part = Part { from, to, carry, prefix: own, shift: own - prefix };
+            let greatest = leaf::write(&mut self.pool, self.search, block, entries, part);
+            let separator = if from == 0 {
+                (0, 0)
+            } else {
+                let start = work.separators.len();
+                work.separators.extend_from_slice(&lower);
+                (start, work.separators.len())
+            };
+            let child = Child { block, leaf: true, greatest, oldest: greatest };
+            work.made.push(Made { child, separator });
+            if to == count {
+                break;
+            }
+            if let Some(boundary) = self.search.last_with_high_bit(&entries.kinds[from..to], to - from) {
+                carry = entries.stamps[from + boundary];
+            }
+            from = to;
+            // A boundary at the separator is the carry of its leaf.
+            let mut key = std::mem::take(&mut work.key);
+            key.clear();
+            entries.copy_key(&self.pool, from, &mut key);
+            if entries.is_boundary(from) && key == upper[prefix..] {
+                carry = entries.stamps[from];
+                self.count(carry, -1);
+                from += 1;
+            }
+            work.key = key;
+            std::mem::swap(&mut lower, &mut upper);
+            bounded = true;
+            if from == count {
+                // Nothing but that boundary was left.
+                let start = work.separators.len();
+                work.separators.extend_from_slice(&lower);
+                work.made
+                    .push(Made { child: Child::vacant(carry), separator: (start, work.separators.len()) });
+                break;
+            }
+            block = self.pool.allocate().expect("the blocks of a leaf are reserved before it is merged");
+        }
+        work.left = lower;
+        work.right = upper;
+    }
+
+    /// The whole key of a visited slot's lower bound, in `to`; false if it has none.
+    pub(crate) fn lower_bound_key(
+        &self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        (mut parent, mut slot): (u32, u32),
+        to: &mut Vec<u8>,
+    ) -> bool {
+        to.clear();
+        while parent != NO_VISIT {
+            if slot > 0 {
+                self.separator_key(probes, routes, parent, slot, to);
+                return true;
+            }
+            let visit = &routes.inner[parent as usize];
+            (parent, slot) = (visit.parent, visit.slot);
+        }
+        false
+    }
+
+    /// The whole key of a visited slot's upper bound, in `to`; false if it has none.
+    pub(crate) fn upper_bound_key(
+        &self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        (mut parent, mut slot): (u32, u32),
+        to: &mut Vec<u8>,
+    ) -> bool {
+        to.clear();
+        while parent != NO_VISIT {
+            let visit = &routes.inner[parent as usize];
+            if (slot as usize) + 1 < inner::node(&self.pool, visit.block).len() {
+                self.separator_key(probes, routes, parent, slot + 1, to);
+                return true;
+            }
+            (parent, slot) = (visit.parent, visit.slot);
+        }
+        false
+    }
+
+    fn separator_key(&self, probes: &Probes<'_>, routes: &Routes, visit: u32, slot: u32, to: &mut Vec<u8>) {
+        let visit = &routes.inner[visit as usize];
+        let node = inner::node(&self.pool, visit.block);
+        // Every key routed to a node begins with the node's prefix.
+        to.extend_from_slice(&probes.key(probes.endpoints[visit.low as usize])[..node.prefix()]);
+        node.copy_separator(&self.pool, slot as usize, to);
+    }
+
+    /// How many bytes the bounds of a visited slot share.
+    pub(crate) fn slot_prefix(&self, probes: &Probes<'_>, routes: &Routes, at: (u32, u32)) -> usize {
+        let (mut lower, mut upper) = (Vec::new(), Vec::new());
+        if self.lower_bound_key(probes, routes, at, &mut lower)
+            && self.upper_bound_key(probes, routes, at, &mut upper)
+        {
+            keys::common_prefix(&lower, &upper)
+        } else {
+            0
+        }
+    }
+
+    /// Notes what becomes of `span` slots of a visited node, or of the root.
+    pub(crate) fn note(
+        &mut self,
+        parent: u32,
+        slot: u32,
+        span: u32,
+        first: u32,
+        count: u32,
+        work: &mut Work,
+    ) {
+        match parent {
+            NO_VISIT => work.root = Some((first, count)),
+            parent => work.update(parent, slot, span, first, count),
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Taking a batch in: who is too old, what is empty, and the sorted row of what is left.
+
+use crate::sort;
+use resolver_index::{Endpoint, EndpointKind, Probes};
+use resolver_types::{Batch, Verdict, Version};
+
+/// A range that is not to be checked against the history.
+pub(crate) const SILENT: u32 = u32::MAX;
+
+/// A batch taken in. The arrays are kept from batch to batch; keys stay where the batch has them.
+#[derive(Debug, Default)]
+pub(crate) struct Intake {
+    /// The endpoints of all ranges that take part, sorted.
+    pub(crate) endpoints: Vec<Endpoint>,
+    spare: Vec<Endpoint>,
+    counts: Vec<u32>,
+    /// By range: where its end stands among the endpoints, if it is no point.
+    pub(crate) ends: Vec<u32>,
+    /// By range: the ranks that it covers, from its begin's up to (not including) its end's. Equal for one that does not take part.
+    pub(crate) ranks: Vec<(u32, u32)>,
+    /// By range: for reads, the newest stamp that the transaction has seen; [`SILENT`] for what is not to be checked.
+    pub(crate) limits: Vec<u32>,
+    /// By range: the transaction.
+    pub(crate) owners: Vec<u32>,
+    /// How many distinct keys the endpoints have.
+    pub(crate) distinct: u32,
+    /// The range whose begin starts with the batch's common prefix, and the prefix's length.
+    prefix: (usize, usize),
+}
+
+/// What a range is to its batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Empty,
+    Point,
+    Span,
+}
+
+fn shape(begin: &[u8], end: &[u8]) -> Shape {
+    if let Some((&0, rest)) = end.split_last()
+        && rest.len() == begin.len()
+    {
+        return match rest.cmp(begin) {
+            std::cmp::Ordering::Equal => Shape::Point,
+            std::cmp::Ordering::Less => Shape::Empty,
+            std::cmp::Ordering::Greater => Shape::Span,
+        };
+    }
+    if begin < end { Shape::Span } else { Shape::Empty }
+}
+
+/// How many leading bytes `key` shares with `prefix`, which is `prefix.len()` most of the time.
+#[inline]
+fn shared(prefix: &[u8], key: &[u8]) -> usize {
+    if key.len() >= prefix.len() && key[..prefix.len()] == *prefix {
+        return prefix.len();
+    }
+    prefix.iter().zip(key).take_while(|(a, b)| a == b).count()
+}
+
+impl Intake {
+    /// Takes a batch in. `verdicts` gets a verdict for every transaction: too old, in conflict because it read below the base, or, for now,
+    /// committed. `limit_of` is asked for the limit of a read version, once for each row of equal ones.
+    pub(crate) fn take(
+        &mut self,
+        batch: &Batch<'_>,
+        bound: Version,
+        base: Version,
+        verdicts: &mut Vec<Verdict>,
+        mut limit_of: impl FnMut(Version) -> u32,
+    ) {
+        let count = batch.ranges.len();
+        self.endpoints.clear();
+        self.ends.clear();
+        self.ends.resize(count, 0);
+        self.ranks.clear();
+        self.ranks.resize(count, (0, 0));
+        self.limits.clear();
+        self.limits.resize(count, SILENT);
+        self.owners.clear();
+        verdicts.clear();
+        self.prefix = self.common_prefix(batch);
+        let prefix = self.prefix.1;
+        let mut last: Option<(Version, u32)> = None;
+        for (index, transaction) in batch.transactions.iter().enumerate() {
+            let first = transaction.first as usize;
+            let reads = transaction.reads as usize;
+            let all = reads + transaction.writes as usize;
+            self.owners.resize(first + all, index as u32);
+            let too_old = reads > 0 && transaction.read_version < bound;
+            let below_base = transaction.read_version < base;
+            let limit = match last {
+                Some((version, limit)) if version == transaction.read_version => limit,
+                _ if reads == 0 || too_old || below_base => 0,
+                _ => {
+                    let limit = limit_of(transaction.read_version);
+                    last = Some((transaction.read_version, limit));
+                    limit
+                }
+            };
+            let mut verdict = if too_old { Verdict::TooOld } else { Verdict::Committed };
+            // Another set's verdicts may commit what this one rejects: writes always take their places.
+            let skipped = if too_old { reads } else { 0 };
+            for (at, range) in batch.ranges[first..first + all].iter().enumerate().skip(skipped) {
+                let shape = shape(range.begin, range.end);
+                if shape == Shape::Empty {
+                    continue;
+                }
+                let id = (first + at) as u32;
+                let (begin, end) = if at < reads {
+                    if below_base {
+                        // Every key is at least as new as the base.
+                        verdict = Verdict::Conflict;
+                        self.ranks[first + at] = BELOW_BASE;
+                        continue;
+                    }
+                    self.limits[first + at] = limit;
+                    (EndpointKind::ReadBegin, EndpointKind::ReadEnd)
+                } else {
+                    (EndpointKind::WriteBegin, EndpointKind::WriteEnd)
+                };
+                self.endpoints.push(Endpoint::new(range.begin, prefix, begin, shape == Shape::Point, id));
+                if shape == Shape::Span {
+                    self.endpoints.push(Endpoint::new(range.end, prefix, end, false, id));
+                }
+            }
+            verdicts.push(verdict);
+        }
+        sort::sort(&mut self.endpoints, &mut self.spare, &mut self.counts, |endpoint| key(batch, endpoint));
+        self.number(batch);
+    }
+
+    /// The longest prefix of all keys of the batch.
+    fn common_prefix(&self, batch: &Batch<'_>) -> (usize, usize) {
+        let Some(first) = batch.ranges.first() else { return (0, 0) };
+        let mut prefix = first.begin;
+        for range in batch.ranges {
+            prefix = &prefix[..shared(prefix, range.begin)];
+            prefix = &prefix[..shared(prefix, range.end)];
+            if prefix.is_empty() {
+                break;
+            }
+        }
+        (0, prefix.len())
+    }
+
+    /// Numbers the distinct keys, and tells every range where it stands.
+    fn number(&mut self, batch: &Batch<'_>) {
+        let mut rank = 0;
+        let mut last: Option<Endpoint> = None;
+        for (position, &endpoint) in self.endpoints.iter().enumerate() {
+            if let Some(last) = last
+                && !same_key(batch, last, endpoint)
+            {
+                rank += 1;
+            }
+            last = Some(endpoint);
+            let range = endpoint.range() as usize;
+            match endpoint.kind() {
+                EndpointKind::ReadBegin | EndpointKind::WriteBegin => {
+                    self.ranks[range].0 = rank;
+                    if endpoint.is_point() {
+                        self.ranks[range].1 = rank + 1;
+                    }
+                }
+                EndpointKind::ReadEnd | EndpointKind::WriteEnd => {
+                    self.ranks[range].1 = rank;
+                    self.ends[range] = position as u32;
+                }
+            }
+        }
+        self.distinct = if self.endpoints.is_empty() { 0 } else { rank + 1 };
+    }
+
+    /// The sorted batch as the tree takes it.
+    pub(crate) fn probes<'a>(&'a self, batch: &Batch<'a>) -> Probes<'a> {
+        let prefix = batch.ranges.get(self.prefix.0).map_or(&[][..], |range| &range.begin[..self.prefix.1]);
+        Probes { endpoints: &self.endpoints, ends: &self.ends, prefix, ranges: batch.ranges }
+    }
+}
+
+/// Instead of a read's ranks: it is in conflict because it was read below the base.
+pub(crate) const BELOW_BASE: (u32, u32) = (u32::MAX, u32::MAX);
+
+/// The key of an endpoint.
+fn key<'a>(batch: &Batch<'a>, endpoint: Endpoint) -> &'a [u8] {
+    let range = &batch.ranges[endpoint.range() as usize];
+    match endpoint.kind() {
+        EndpointKind::ReadBegin | EndpointKind::WriteBegin => range.begin,
+        EndpointKind::ReadEnd | EndpointKind::WriteEnd => range.end,
+    }
+}
+
+/// Whether two neighbours in the sorted row have the same key.
+#[inline]
+fn same_key(batch: &Batch<'_>, left: Endpoint, right: Endpoint) -> bool {
+    left.head() == right.head()
+        && left.length() == right.length()
+        && (!left.is_long() || key(batch, left) == key(batch, right))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use resolver_workloads::BatchBuf;
+
+    /// The endpoints' keys of a batch, in the order of the intake, with their ranks.
+    fn taken(buf: &BatchBuf) -> (Vec<Vec<u8>>, Vec<(u32, u32)>, usize) {
+        let ranges = buf.ranges();
+        let batch = buf.batch(&ranges);
+        let mut intake = Intake::default();
+        intake.take(&batch, Version::ZERO, Version::ZERO, &mut Vec::new(), |_| 0);
+        let keys = intake.endpoints.iter().map(|&endpoint| key(&batch, endpoint).to_vec()).collect();
+        (keys, intake.ranks, intake.prefix.1)
+    }
+
+    #[test]
+    fn endpoints_are_sorted_and_equal_keys_share_a_rank() {
+        let mut buf = BatchBuf::new(Version(9), Version(0));
+        buf.push_transaction(Version(3), false);
+        buf.push_read(b"key-c", b"key-e");
+        buf.push_read(b"key-z", b"key-a"); // inverted
+        buf.push_read(b"key-a", b"key-a\x00");
+        buf.push_write(b"key-a", b"key-c");
+        buf.push_write(b"key-b-and-more-than-eight", b"key-b-and-more-than-eight\x00");
+        let (keys, ranks, prefix) = taken(&buf);
+        assert_eq!(
+            keys,
+            [
+                b"key-a".to_vec(),
+                b"key-a".to_vec(),
+                b"key-b-and-more-than-eight".to_vec(),
+                b"key-c".to_vec(),
+                b"key-c".to_vec(),
+                b"key-e".to_vec()
+            ]
+        );
+        assert_eq!(ranks, [(2, 3), (0, 0), (0, 1), (0, 2), (1, 2)]);
+        assert_eq!(prefix, 4);
+    }
+
+    #[test]
+    fn a_transaction_below_the_bound_is_too_old_unless_it_only_writes() {
+        let mut buf = BatchBuf::new(Version(9), Version(0));
+        buf.push_transaction(Version(3), false);
+        buf.push_read(b"a", b"a"); // empty, but a read
+        buf.push_write(b"b", b"c");
+        buf.push_transaction(Version(3), false);
+        buf.push_write(b"d", b"e");
+        let ranges = buf.ranges();
+        let batch = buf.batch(&ranges);
+        let mut intake = Intake::default();
+        let mut verdicts = Vec::new();
+        intake.take(&batch, Version(4), Version::ZERO, &mut verdicts, |_| 0);
+        assert_eq!(verdicts, [Verdict::TooOld, Verdict::Committed]);
+        let writes: Vec<u32> = intake.endpoints.iter().map(|endpoint| endpoint.range()).collect();
+        assert_eq!(writes, [1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn shapes() {
+        assert!(shape(b"", b"\x00") == Shape::Point);
+        assert!(shape(b"", b"") == Shape::Empty);
+        assert!(shape(b"a", b"a\x00") == Shape::Point);
+        assert!(shape(b"b", b"a\x00") == Shape::Empty);
+        assert!(shape(b"a", b"b\x00") == Shape::Span);
+        assert!(shape(b"a", b"a\x01") == Shape::Span);
+        assert!(shape(b"a\x00", b"a") == Shape::Empty);
+    }
+}
