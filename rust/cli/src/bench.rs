@@ -24,7 +24,7 @@ const DEFAULT_RUN: [(&str, usize); 3] =
 /// ratios of one candidate against itself lie.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Workloads by name, or captures; a name that is a file wins. Without any: a short run over three workloads
+    #[arg(value_name = "WORKLOAD | FILE", help = inputs_help())]
     inputs: Vec<String>,
     /// The conflict set to measure: skiplist or model
     #[arg(long, default_value = "skiplist")]
@@ -101,6 +101,13 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         }
     }
     Ok(Outcome::Fine)
+}
+
+fn inputs_help() -> String {
+    let names = Workload::names().join(", ");
+    format!(
+        "Workloads ({names}), or captures; a name that is a file wins. Without any: a short run over three workloads"
+    )
 }
 
 /// Where an input comes from.
@@ -185,7 +192,7 @@ impl Entry {
             cells.push(output::seconds(candidate.seconds));
             cells.push(output::seconds(candidate.seconds / (*transactions).max(1) as f64));
             cells.extend(candidate.phases.values().map(output::seconds));
-            cells.push(output::mebibytes(candidate.memory_bytes));
+            cells.push(output::bytes(candidate.memory_bytes));
             table.row(cells);
         }
         let noise = self.noise;

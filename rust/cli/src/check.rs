@@ -35,8 +35,7 @@ pub(crate) struct Args {
     /// Seed of the first history; each further one takes the next
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Shape of the batches
-    #[arg(long, default_value = "adversarial")]
+    #[arg(long, default_value = "adversarial", help = shape_help())]
     shape: String,
     /// The conflict set to check: skiplist or model
     #[arg(long, default_value = "skiplist")]
@@ -136,6 +135,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
 
 fn batches(shape: &str, seed: u64, transactions: u64) -> Result<RandomBatches, Error> {
     RandomBatches::new(shape, seed, transactions).ok_or_else(|| Error::UnknownShape(shape.to_owned()))
+}
+
+fn shape_help() -> String {
+    format!("Shape of the batches: {}", RandomBatches::shapes().join(", "))
 }
 
 /// The kinds of decision that have to occur and did not.

@@ -96,8 +96,12 @@ pub(crate) fn seconds(seconds: f64) -> String {
 }
 
 /// Bytes in a form to read.
-pub(crate) fn mebibytes(bytes: u64) -> String {
-    format!("{:.2} MiB", bytes as f64 / f64::from(1 << 20))
+pub(crate) fn bytes(bytes: u64) -> String {
+    match bytes {
+        _ if bytes >= 1 << 20 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        _ if bytes >= 1 << 10 => format!("{:.1} KiB", bytes as f64 / f64::from(1 << 10)),
+        _ => format!("{bytes} B"),
+    }
 }
 
 /// Reads a number from 1 on.

@@ -169,7 +169,7 @@ fn print_tables(files: &[File]) -> Result<(), Error> {
         let mut cells = vec![name, output::seconds(file.seconds)];
         cells.push(output::seconds(file.seconds / file.transactions.max(1) as f64));
         cells.extend(file.phases.values().map(output::seconds));
-        cells.extend([file.memory_bytes, file.peak_memory_bytes].map(output::mebibytes));
+        cells.extend([file.memory_bytes, file.peak_memory_bytes].map(output::bytes));
         times.row(cells);
     }
     let mismatches: u64 = files.iter().map(|file| file.mismatches).sum();

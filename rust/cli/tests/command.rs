@@ -193,9 +193,9 @@ fn what_cannot_be_read_or_is_unknown_is_one_line_and_exits_2() {
     let content = changed("sim-cycle.fdbcap.zst", |_| ());
     assert_refused(&["replay", "no-such-file"], "no-such-file");
     assert_refused(&["replay", &path_text(&captures_dir())], "captures");
-    assert_refused(&["replay", &scratch("empty", b"")], "not a capture");
+    assert_refused(&["replay", &scratch("empty", b"")], "too short");
     assert_refused(&["replay", &scratch("wrong-magic", b"FDBCAP02 and more")], "not a capture");
-    assert_refused(&["replay", &good, &scratch("wrong-magic-2", b"\x00")], "not a capture");
+    assert_refused(&["replay", &good, &scratch("one-byte", b"\x00")], "one-byte");
     let mut broken = content.clone();
     broken[8] = b'X';
     assert_refused(&["replay", &scratch("unknown-record", &broken)], "impossible");
