@@ -263,7 +263,7 @@ fn nodes_count_in_their_size_class_and_give_their_memory_back() {
 
 #[test]
 fn emptied_vectors_keep_their_memory() {
-    let key = vec![1];
+    let key = [1];
     let used = vec![&key[..]; 100];
     let address = used.as_ptr().cast::<()>();
     let next: Vec<&'static [u8]> = emptied(used);
