@@ -16,7 +16,7 @@ use crate::batch::{Endpoint, EndpointKind, Probes};
 use crate::keys::{self, KeyLog, LONG, Tail};
 use crate::layout::{INNER, Inner, Node, SLOTS};
 use crate::node::inner::{self, Child};
-use crate::node::leaf::{self, Entries};
+use crate::node::leaf::{self, Entries, Entry};
 use crate::pool::BlockId;
 use crate::route::{Descent, NO_VISIT, NoReads, Routes};
 use crate::tree::Tree;
@@ -419,23 +419,17 @@ impl Tree {
                 if place.length == LONG {
                     tails.push((entries.len(), separator[prefix + 8..].to_vec()));
                 }
-                entries.push(place, true, carry, Tail::NONE);
+                entries.push(Entry { place, boundary: true, stamp: carry, tail: Tail::NONE });
                 added.push(carry);
             }
-            let mut transfer = Transfer {
-                search: self.search,
-                expired: self.expired,
-                compact: true,
-                entries: &mut own,
-                segment: carry,
-                removed: &mut removed,
-            };
-            let (length, from) = (view.len(), view.prefix);
-            transfer.take(&view, 0, length);
+            let mut transfer =
+                Transfer { expired: self.expired, entries: &mut own, segment: carry, removed: &mut removed };
+            let from = view.prefix;
+            transfer.take(&view);
             segment = transfer.segment;
             if from == prefix || own.len() == 0 {
                 for at in 0..own.len() {
-                    entries.push(own.place(at), own.is_boundary(at), own.stamps[at], own.tail(at));
+                    entries.push(own.entry(at));
                 }
                 continue;
             }
@@ -460,7 +454,7 @@ impl Tree {
                 } else {
                     key.extend_from_slice(&place.head.to_be_bytes()[..usize::from(place.length)]);
                 }
-                entries.push(keys::load_head(&key), own.is_boundary(at), own.stamps[at], Tail::NONE);
+                entries.push(Entry { place: keys::load_head(&key), tail: Tail::NONE, ..own.entry(at) });
             }
         }
         let long = !tails.is_empty() || !entries.tails.is_empty();

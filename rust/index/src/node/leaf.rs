@@ -102,6 +102,15 @@ impl<'a> LeafView<'a> {
         Place { head: self.heads[at], length: self.length(at) }
     }
 
+    pub(crate) fn entry(&self, at: usize) -> Entry {
+        Entry {
+            place: self.place(at),
+            boundary: self.is_boundary(at),
+            stamp: self.stamps[at],
+            tail: self.tail(at),
+        }
+    }
+
     /// The tail of an entry; [`Tail::NONE`] if it has none.
     pub(crate) fn tail(&self, at: usize) -> Tail {
         self.tails.get(at).copied().unwrap_or(Tail::NONE)
@@ -176,10 +185,99 @@ impl<'a> LeafView<'a> {
     }
 }
 
+/// One entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) place: Place,
+    pub(crate) boundary: bool,
+    pub(crate) stamp: u32,
+    pub(crate) tail: Tail,
+}
+
+impl Entry {
+    fn kind(&self) -> u8 {
+        self.place.length | if self.boundary { BOUNDARY } else { 0 }
+    }
+}
+
+/// What one piece of a write does to a leaf: at one place some entries go, and at most two come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change {
+    pub(crate) at: usize,
+    pub(crate) remove: usize,
+    /// The new carry, if the piece begins at the leaf's lower bound.
+    pub(crate) carry: Option<u32>,
+    new: [Entry; 2],
+    inserted: usize,
+}
+
+impl Change {
+    /// No change yet, at a place.
+    pub(crate) fn at(at: usize) -> Change {
+        let none = Entry { place: Place { head: 0, length: 0 }, boundary: false, stamp: 0, tail: Tail::NONE };
+        Change { at, remove: 0, carry: None, new: [none; 2], inserted: 0 }
+    }
+
+    pub(crate) fn insert(&mut self, entry: Entry) {
+        self.new[self.inserted] = entry;
+        self.inserted += 1;
+    }
+
+    pub(crate) fn inserted(&self) -> usize {
+        self.inserted
+    }
+
+    fn entries(&self) -> &[Entry] {
+        &self.new[..self.inserted]
+    }
+}
+
+/// Moves what lies behind a change in the first `count` items, and puts the new items in.
+#[inline]
+fn splice_items<T: Copy>(items: &mut [T], count: usize, change: &Change, item: impl Fn(&Entry) -> T) {
+    let (at, behind) = (change.at, change.at + change.remove);
+    if change.remove != change.inserted {
+        items.copy_within(behind..count, at + change.inserted);
+    }
+    for (to, new) in items[at..].iter_mut().zip(change.entries()) {
+        *to = item(new);
+    }
+}
+
+/// Makes a change in a leaf's block, which has room for it and for the kind of its entries. The leaf's greatest stamp becomes `stamp`.
+pub(crate) fn splice(pool: &mut Pool, id: BlockId, change: &Change, stamp: u32) {
+    let count = usize::from(pool.get::<Node>(id).header.count);
+    let gone = change.at..change.at + change.remove;
+    let boundaries = |kinds: &[u8]| kinds.iter().filter(|&&kind| kind & BOUNDARY != 0).count();
+    let went = if pool.get::<Node>(id).header.kind == LEAF_SHORT {
+        let leaf = pool.get_mut::<ShortLeaf>(id);
+        let went = boundaries(&leaf.kinds[gone]);
+        splice_items(&mut leaf.heads, count, change, |entry| entry.place.head);
+        splice_items(&mut leaf.stamps, count, change, |entry| entry.stamp);
+        splice_items(&mut leaf.kinds, count, change, Entry::kind);
+        went
+    } else {
+        let leaf = pool.get_mut::<LongLeaf>(id);
+        let went = boundaries(&leaf.kinds[gone]);
+        splice_items(&mut leaf.heads, count, change, |entry| entry.place.head);
+        splice_items(&mut leaf.tails, count, change, |entry| entry.tail);
+        splice_items(&mut leaf.stamps, count, change, |entry| entry.stamp);
+        splice_items(&mut leaf.kinds, count, change, Entry::kind);
+        went
+    };
+    let header = &mut pool.get_mut::<Node>(id).header;
+    let came = change.entries().iter().filter(|entry| entry.boundary).count();
+    header.count = (count + change.inserted - change.remove) as u16;
+    header.extra = (usize::from(header.extra) + came - went) as u16;
+    header.carry = change.carry.unwrap_or(header.carry);
+    header.greatest = stamp;
+}
+
 /// Entries being put together: a leaf's content on its way to blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
     pub(crate) carry: u32,
+    boundaries: usize,
     pub(crate) heads: Vec<u64>,
     pub(crate) stamps: Vec<u32>,
     pub(crate) kinds: Vec<u8>,
@@ -193,6 +291,7 @@ impl Entries {
         self.stamps.clear();
         self.kinds.clear();
         self.tails.clear();
+        self.boundaries = 0;
         self.carry = 0;
     }
 
@@ -200,37 +299,49 @@ impl Entries {
         self.heads.len()
     }
 
-    pub(crate) fn push(&mut self, place: Place, boundary: bool, stamp: u32, tail: Tail) {
-        if tail != Tail::NONE && self.tails.is_empty() {
-            self.tails.resize(self.heads.len(), Tail::NONE);
+    /// The list as a leaf to read.
+    pub(crate) fn view<'a>(&'a self, pool: &'a Pool, prefix: usize) -> LeafView<'a> {
+        LeafView {
+            pool,
+            prefix,
+            carry: self.carry,
+            greatest: 0,
+            boundaries: self.boundaries,
+            heads: &self.heads,
+            stamps: &self.stamps,
+            kinds: &self.kinds,
+            tails: &self.tails,
         }
-        if tail != Tail::NONE || !self.tails.is_empty() {
-            self.tails.push(tail);
-        }
-        self.heads.push(place.head);
-        self.stamps.push(stamp);
-        self.kinds.push(place.length | if boundary { BOUNDARY } else { 0 });
     }
 
-    /// Takes the last entry back; returns its stamp.
-    pub(crate) fn pop(&mut self) -> u32 {
-        self.heads.pop();
-        self.kinds.pop();
-        self.tails.pop();
-        self.stamps.pop().expect("there is an entry to take back")
+    /// Adds an entry behind the others.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if entry.tail != Tail::NONE && self.tails.is_empty() {
+            self.tails.resize(self.heads.len(), Tail::NONE);
+        }
+        if entry.tail != Tail::NONE || !self.tails.is_empty() {
+            self.tails.push(entry.tail);
+        }
+        self.heads.push(entry.place.head);
+        self.stamps.push(entry.stamp);
+        self.kinds.push(entry.kind());
+        self.boundaries += usize::from(entry.boundary);
     }
 
-    /// Takes entries `from..to` of a leaf over as they are.
-    pub(crate) fn copy(&mut self, leaf: &LeafView<'_>, from: usize, to: usize) {
-        if !leaf.tails.is_empty() {
+    /// Makes a change.
+    pub(crate) fn splice(&mut self, change: &Change) {
+        let gone = change.at..change.at + change.remove;
+        let went = self.kinds[gone.clone()].iter().filter(|&&kind| kind & BOUNDARY != 0).count();
+        let came = change.entries().iter().filter(|entry| entry.boundary).count();
+        self.boundaries = self.boundaries + came - went;
+        if !self.tails.is_empty() || change.entries().iter().any(|entry| entry.tail != Tail::NONE) {
             self.tails.resize(self.heads.len(), Tail::NONE);
-            self.tails.extend_from_slice(&leaf.tails[from..to]);
-        } else if !self.tails.is_empty() {
-            self.tails.resize(self.heads.len() + to - from, Tail::NONE);
+            self.tails.splice(gone.clone(), change.entries().iter().map(|entry| entry.tail));
         }
-        self.heads.extend_from_slice(&leaf.heads[from..to]);
-        self.stamps.extend_from_slice(&leaf.stamps[from..to]);
-        self.kinds.extend_from_slice(&leaf.kinds[from..to]);
+        self.heads.splice(gone.clone(), change.entries().iter().map(|entry| entry.place.head));
+        self.stamps.splice(gone.clone(), change.entries().iter().map(|entry| entry.stamp));
+        self.kinds.splice(gone, change.entries().iter().map(Entry::kind));
+        self.carry = change.carry.unwrap_or(self.carry);
     }
 
     /// Gives an entry a tail.
@@ -249,6 +360,15 @@ impl Entries {
 
     pub(crate) fn tail(&self, at: usize) -> Tail {
         self.tails.get(at).copied().unwrap_or(Tail::NONE)
+    }
+
+    pub(crate) fn entry(&self, at: usize) -> Entry {
+        Entry {
+            place: self.place(at),
+            boundary: self.is_boundary(at),
+            stamp: self.stamps[at],
+            tail: self.tail(at),
+        }
     }
 
     /// All of the entries, as one leaf with the prefix that they were made for.

@@ -1,73 +1,63 @@
-//! The merge of one leaf with its pieces: one pass over both, in key order.
+//! The merge of one leaf with its pieces, each a change at one place, in key order.
+//!
+//! Where the leaf has room the changes are made in its block: what lies behind them moves, nothing else does. A leaf that would overflow, or of
+//! which much is dead, is taken out of its block without its dead entries, changed in the same way, and put where it fits.
 
 use super::{LeafPlan, Piece, Stop, Work};
 use crate::batch::Probes;
 use crate::keys::{KeyLog, LONG, Tail};
 use crate::node::inner::Child;
-use crate::node::leaf::{self, Entries, LeafView};
+use crate::node::leaf::{self, Change, Entries, Entry, LeafView};
 use crate::pool::{BlockId, Pool};
 use crate::route::{LeafVisit, Routes, query};
-use crate::search::Search;
 use crate::stats::Stats;
 use crate::tree::Tree;
 
 /// A leaf is compacted when one in so many of its entries is dead, or when it would overflow.
 const DEAD_SHARE: usize = 8;
 
-/// Entries on their way from a leaf into a list, with what is known of the segments on both sides.
+/// Entries on their way from a leaf into a list, without the dead ones.
 pub(crate) struct Transfer<'a> {
-    pub(crate) search: Search,
     pub(crate) expired: u32,
-    /// Whether dead entries stay behind.
-    pub(crate) compact: bool,
     pub(crate) entries: &'a mut Entries,
-    /// The stamp of the segment that the list's last keys lie in.
+    /// The stamp of the segment that the list's last keys lie in, 0 if it has expired.
     pub(crate) segment: u32,
-    /// Stamps of entries that were left out or overwritten.
+    /// Stamps of entries that were left out.
     pub(crate) removed: &'a mut Vec<u32>,
 }
 
 impl Transfer<'_> {
-    /// A stamp, or a gap if it has expired.
-    pub(crate) fn live(&self, stamp: u32) -> u32 {
-        if stamp <= self.expired { 0 } else { stamp }
-    }
-
-    /// Takes entries `from..to` over, without the dead ones when compacting.
-    pub(crate) fn take(&mut self, leaf: &LeafView<'_>, from: usize, to: usize) {
-        if from == to {
-            return;
-        }
-        if !self.compact {
-            self.entries.copy(leaf, from, to);
-            if leaf.boundaries > 0
-                && let Some(boundary) = self.search.last_with_high_bit(&leaf.kinds[from..to], to - from)
-            {
-                self.segment = leaf.stamps[from + boundary];
-            }
-            return;
-        }
-        for at in from..to {
+    /// Takes a leaf's entries over.
+    pub(crate) fn take(&mut self, leaf: &LeafView<'_>) {
+        for at in 0..leaf.len() {
             let stamp = leaf.stamps[at];
-            if leaf.is_boundary(at) {
-                let live = self.live(stamp);
-                if live == self.live(self.segment) {
-                    // It starts nothing new.
-                    self.removed.push(stamp);
+            let live = if stamp <= self.expired { 0 } else { stamp };
+            if !leaf.is_boundary(at) {
+                if live > 0 {
+                    self.entries.push(leaf.entry(at));
                 } else {
-                    if live != stamp {
-                        self.removed.push(stamp);
-                    }
-                    self.entries.push(leaf.place(at), true, live, leaf.tail(at));
-                    self.segment = live;
+                    self.removed.push(stamp);
                 }
-            } else if stamp > self.expired {
-                self.entries.push(leaf.place(at), false, stamp, leaf.tail(at));
-            } else {
+                continue;
+            }
+            if live == self.segment {
+                // It starts nothing new.
+                self.removed.push(stamp);
+                continue;
+            }
+            if live != stamp {
                 self.removed.push(stamp);
             }
+            self.entries.push(Entry { stamp: live, ..leaf.entry(at) });
+            self.segment = live;
         }
     }
+}
+
+/// Where a leaf's entries are while pieces are merged into it.
+enum Place<'a> {
+    Block(BlockId),
+    List(&'a mut Entries),
 }
 
 impl Tree {
@@ -81,128 +71,170 @@ impl Tree {
         work: &mut Work,
     ) {
         let visit = routes.leaves[plan.visit as usize];
-        let vacant = visit.child.is_vacant();
-        let prefix = if vacant {
-            self.slot_prefix(probes, routes, (visit.parent, visit.slot))
-        } else {
-            leaf::view(&self.pool, visit.child.block).prefix
-        };
+        let pieces = &work.pieces[plan.first as usize..plan.last as usize];
         self.stats.leaves_merged += 1;
-
-        let mut entries = std::mem::take(&mut work.entries);
         let mut removed = std::mem::take(&mut self.removed);
         removed.clear();
-        entries.clear();
-        let pieces = &work.pieces[plan.first as usize..plan.last as usize];
         let (search, expired) = (self.search, self.expired);
-        let leaf = open(&self.pool, visit.child, prefix);
-        let bound = bound(probes, pieces, &leaf);
-        let dead = leaf.dead(search, expired);
-        let compact = bound.entries > leaf::capacity(bound.long) || dead * DEAD_SHARE > leaf.len();
-        self.stats.leaves_compacted += u64::from(compact && dead > 0);
-        entries.carry = if leaf.carry <= expired { 0 } else { leaf.carry };
-        let mut transfer = Transfer {
-            search,
-            expired,
-            compact,
-            segment: entries.carry,
-            entries: &mut entries,
-            removed: &mut removed,
-        };
-        let mut added = 0;
-        // Entries before `at` are dealt with.
-        let mut at = 0;
-        let mut only_appends = leaf.len() > 0;
-        let mut last_end = None;
-        for piece in pieces {
-            let leaf = open(&self.pool, visit.child, prefix);
-            let mut begin = piece.begin.map(|position| query(probes, position, prefix));
-            let (first, exact) = match &begin {
-                Some(begin) => leaf.lower_bound(search, begin, at, expired, &mut self.stats),
-                None => (0, false),
-            };
-            only_appends &= first == leaf.len();
-            transfer.take(&leaf, at, first);
-            at = first;
-            if piece.stop == Stop::Point {
-                let begin = begin.expect("a point begins at its key");
-                let mut found = exact;
-                if exact && leaf.is_boundary(at) {
-                    transfer.take(&leaf, at, at + 1);
-                    at += 1;
-                    found = at < leaf.len()
-                        && !leaf.is_boundary(at)
-                        && leaf.lower_bound(search, &begin, at, expired, &mut self.stats) == (at, true);
-                }
-                if found {
-                    transfer.removed.push(leaf.stamps[at]);
-                    at += 1;
-                }
-                let tail = store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
-                transfer.entries.push(begin.place, false, stamp, tail);
-                added += 1;
-                continue;
-            }
-            let end = match piece.stop {
-                Stop::At(position) => Some(query(probes, position, prefix)),
-                _ => None,
-            };
-            let (last, at_end) = match &end {
-                Some(end) => leaf.lower_bound(search, end, at, expired, &mut self.stats),
-                None => (leaf.len(), false),
-            };
-            transfer.removed.extend_from_slice(&leaf.stamps[at..last]);
-            let mut after = leaf.segment_before(search, last);
-            at = last;
-            // A boundary at the end stays the end, but for its bytes: they must live as long as the segment that it ends now.
-            if at_end && leaf.is_boundary(at) {
-                after = leaf.stamps[at];
-                transfer.removed.push(after);
-                at += 1;
-            }
-            let after = transfer.live(after);
-            if let (Some(ended), Some(begin)) = (last_end, piece.begin)
-                && same_key(probes, ended, begin)
-            {
-                // The write before this one ends where this one begins: one segment.
-                let boundary = transfer.entries.pop();
-                self.count(boundary, -1);
-                transfer.segment = stamp;
-            } else if let Some(position) = piece.begin
-                && first == 0
-                && self.is_lower_bound(probes, routes, (visit.parent, visit.slot), position)
-            {
-                begin = None;
-            }
-            match begin {
-                Some(begin) => {
-                    if transfer.segment != stamp {
-                        let tail = store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
-                        transfer.entries.push(begin.place, true, stamp, tail);
-                        added += 1;
-                    }
-                }
-                None => transfer.entries.carry = stamp,
-            }
-            transfer.segment = stamp;
-            last_end = None;
-            if let (Some(end), Stop::At(position)) = (end, piece.stop) {
-                let tail = store(&mut self.pool, &mut self.log, end.rest, stamp, &mut self.stats);
-                transfer.entries.push(end.place, true, after, tail);
-                transfer.segment = after;
-                self.count(after, 1);
-                last_end = Some(position);
+        if !visit.child.is_vacant() {
+            let leaf = leaf::view(&self.pool, visit.child.block);
+            let bound = bound(probes, pieces, &leaf);
+            let dead = leaf.dead(search, expired);
+            let long = !leaf.tails.is_empty();
+            let crowded = bound.entries > leaf::capacity(bound.long) || dead * DEAD_SHARE > leaf.len();
+            if !crowded && bound.long == long {
+                let prefix = leaf.prefix;
+                self.stats.leaves_edited += 1;
+                let mut place = Place::Block(visit.child.block);
+                self.merge_pieces(probes, routes, &visit, pieces, prefix, stamp, &mut place, &mut removed);
+                self.count_removed(&removed);
+                self.removed = removed;
+                let child = self.edited(visit.child.block);
+                let first = work.make(child);
+                self.note(visit.parent, visit.slot, 1, first, 1, work);
+                return;
             }
         }
-        let leaf = open(&self.pool, visit.child, prefix);
+        let mut entries = std::mem::take(&mut work.entries);
+        entries.clear();
+        let leaf = self.open(probes, routes, &visit);
+        let prefix = leaf.prefix;
         let length = leaf.len();
-        transfer.take(&leaf, at, length);
-        self.count(stamp, added);
-        self.stats.entries_added += added as u64;
+        entries.carry = if leaf.carry <= expired { 0 } else { leaf.carry };
+        let mut transfer =
+            Transfer { expired, segment: entries.carry, entries: &mut entries, removed: &mut removed };
+        transfer.take(&leaf);
+        self.stats.leaves_compacted += u64::from(!removed.is_empty());
+        let mut place = Place::List(&mut entries);
+        let appending =
+            self.merge_pieces(probes, routes, &visit, pieces, prefix, stamp, &mut place, &mut removed)
+                && length > 0;
         self.count_removed(&removed);
         self.removed = removed;
         work.entries = entries;
-        self.place_leaf(probes, routes, plan.visit, prefix, only_appends, work);
+        self.place_leaf(probes, routes, plan.visit, prefix, appending, work);
+    }
+
+    /// A visited slot's leaf; a vacant slot as a leaf without entries.
+    pub(crate) fn open(&self, probes: &Probes<'_>, routes: &Routes, visit: &LeafVisit) -> LeafView<'_> {
+        if visit.child.is_vacant() {
+            let prefix = self.slot_prefix(probes, routes, (visit.parent, visit.slot));
+            LeafView::vacant(&self.pool, prefix, visit.child.greatest)
+        } else {
+            leaf::view(&self.pool, visit.child.block)
+        }
+    }
+
+    /// Makes the changes of all pieces of a leaf; whether each came behind all entries that there were.
+    #[allow(clippy::too_many_arguments)]
+    fn merge_pieces(
+        &mut self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        visit: &LeafVisit,
+        pieces: &[Piece],
+        prefix: usize,
+        stamp: u32,
+        place: &mut Place<'_>,
+        removed: &mut Vec<u32>,
+    ) -> bool {
+        let (search, expired) = (self.search, self.expired);
+        let mut from = 0;
+        let mut appending = true;
+        for piece in pieces {
+            let leaf = match place {
+                Place::Block(block) => leaf::view(&self.pool, *block),
+                Place::List(entries) => entries.view(&self.pool, prefix),
+            };
+            let begin = piece.begin.map(|position| query(probes, position, prefix));
+            let (first, exact) = match &begin {
+                Some(begin) => leaf.lower_bound(search, begin, from, expired, &mut self.stats),
+                None => (0, false),
+            };
+            appending &= first == leaf.len();
+            from = first;
+            let mut change = Change::at(first);
+            match (begin, piece.stop) {
+                (Some(begin), Stop::Point) => {
+                    let mut found = exact;
+                    if exact && leaf.is_boundary(first) {
+                        change.at = first + 1;
+                        found = change.at < leaf.len()
+                            && !leaf.is_boundary(change.at)
+                            && leaf.lower_bound(search, &begin, change.at, expired, &mut self.stats).1;
+                    }
+                    change.remove = usize::from(found);
+                    removed.extend_from_slice(&leaf.stamps[change.at..change.at + change.remove]);
+                    self.count(stamp, 1);
+                    let tail = store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
+                    change.insert(Entry { place: begin.place, boundary: false, stamp, tail });
+                }
+                (None, Stop::Point) => unreachable!("a point begins at its key"),
+                (begin, stop) => {
+                    let end = match stop {
+                        Stop::At(position) => Some(query(probes, position, prefix)),
+                        _ => None,
+                    };
+                    let mut after = 0;
+                    let mut last = leaf.len();
+                    if let Some(end) = &end {
+                        let at_end;
+                        (last, at_end) = leaf.lower_bound(search, end, first, expired, &mut self.stats);
+                        after = leaf.segment_before(search, last);
+                        if at_end && leaf.is_boundary(last) {
+                            // It stays the end, but for its bytes: they must live as long as the segment that it ends now.
+                            after = leaf.stamps[last];
+                            last += 1;
+                        }
+                        after = if after <= expired { 0 } else { after };
+                    }
+                    change.remove = last - first;
+                    removed.extend_from_slice(&leaf.stamps[first..last]);
+                    let before = leaf.segment_before(search, first);
+                    match begin.filter(|_| {
+                        first > 0
+                            || !self.is_lower_bound(
+                                probes,
+                                routes,
+                                (visit.parent, visit.slot),
+                                piece.begin.expect("the piece has a begin"),
+                            )
+                    }) {
+                        None => change.carry = Some(stamp),
+                        Some(begin) if before != stamp => {
+                            self.count(stamp, 1);
+                            let tail =
+                                store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
+                            change.insert(Entry { place: begin.place, boundary: true, stamp, tail });
+                        }
+                        // The write before this one ends where this one begins: one segment.
+                        Some(_) => {}
+                    }
+                    if let Some(end) = end {
+                        self.count(after, 1);
+                        let tail = store(&mut self.pool, &mut self.log, end.rest, stamp, &mut self.stats);
+                        change.insert(Entry { place: end.place, boundary: true, stamp: after, tail });
+                    }
+                }
+            }
+            self.stats.entries_added += change.inserted() as u64;
+            match place {
+                Place::Block(block) => leaf::splice(&mut self.pool, *block, &change, stamp),
+                Place::List(entries) => entries.splice(&change),
+            }
+        }
+        appending
+    }
+
+    /// A leaf that was edited in its block, as its parent sees it. Its block is given back if it has no entries left.
+    fn edited(&mut self, block: BlockId) -> Child {
+        let leaf = leaf::view(&self.pool, block);
+        let (entries, carry, greatest) = (leaf.len(), leaf.carry, leaf.greatest);
+        if entries > 0 {
+            return Child { block, leaf: true, greatest, oldest: greatest };
+        }
+        self.pool.release(block);
+        Child::vacant(carry)
     }
 
     /// Puts a merged leaf's entries where they fit, and notes what becomes of its slot.
@@ -246,15 +278,6 @@ impl Tree {
     }
 }
 
-/// A visited slot's leaf; a vacant slot as a leaf without entries.
-fn open(pool: &Pool, child: Child, prefix: usize) -> LeafView<'_> {
-    if child.is_vacant() {
-        LeafView::vacant(pool, prefix, child.greatest)
-    } else {
-        leaf::view(pool, child.block)
-    }
-}
-
 /// Puts the bytes that a head does not hold into the log.
 fn store(pool: &mut Pool, log: &mut KeyLog, rest: &[u8], stamp: u32, stats: &mut Stats) -> Tail {
     if rest.is_empty() { Tail::NONE } else { log.append(pool, &[rest], stamp, stats) }
@@ -290,12 +313,4 @@ pub(crate) fn bound(probes: &Probes<'_>, pieces: &[Piece], leaf: &LeafView<'_>) 
         }
     }
     bound
-}
-
-/// Whether two endpoints have the same key.
-fn same_key(probes: &Probes<'_>, left: u32, right: u32) -> bool {
-    let [left, right] = [left, right].map(|position| probes.endpoints[position as usize]);
-    left.head() == right.head()
-        && left.length() == right.length()
-        && (!left.is_long() || probes.key(left) == probes.key(right))
 }
