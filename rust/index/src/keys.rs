@@ -35,9 +35,24 @@ pub(crate) fn load_head(rest: &[u8]) -> Place {
     if let Some(bytes) = rest.first_chunk::<8>() {
         return Place { head: u64::from_be_bytes(*bytes), length: if rest.len() > 8 { LONG } else { 8 } };
     }
-    let mut bytes = [0; 8];
-    bytes[..rest.len()].copy_from_slice(rest);
-    Place { head: u64::from_be_bytes(bytes), length: rest.len() as u8 }
+    let mut head = 0;
+    for (&byte, shift) in rest.iter().zip([56, 48, 40, 32, 24, 16, 8]) {
+        head |= u64::from(byte) << shift;
+    }
+    Place { head, length: rest.len() as u8 }
+}
+
+/// The head of what follows the first `prefix` bytes of a key. A key of eight bytes or more is read in one piece, however few of them follow.
+#[inline]
+pub(crate) fn load_head_of(key: &[u8], prefix: usize) -> Place {
+    let left = key.len() - prefix;
+    match key.last_chunk::<8>() {
+        Some(last) if left < 8 => {
+            let last = u64::from_be_bytes(*last);
+            Place { head: if left == 0 { 0 } else { last << (64 - 8 * left) }, length: left as u8 }
+        }
+        _ => load_head(&key[prefix..]),
+    }
 }
 
 /// How many leading bytes two keys share.

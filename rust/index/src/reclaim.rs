@@ -265,7 +265,7 @@ impl Tree {
         let key = std::mem::take(&mut self.hand);
         let mut next = Vec::new();
         let ranges = [KeyRange { begin: &key, end: &key }];
-        let endpoints = [Endpoint::new(&key, 0, EndpointKind::WriteBegin, true, 0)];
+        let endpoints = [Endpoint::new(&key, 0, EndpointKind::WriteBegin, 0).into_point()];
         let probes = Probes { endpoints: &endpoints, ends: &[0], prefix: &[], ranges: &ranges };
         let mut routes = std::mem::take(&mut self.hand_routes);
         let mut work = std::mem::take(&mut self.hand_work);

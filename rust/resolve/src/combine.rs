@@ -52,9 +52,10 @@ mod tests {
     fn combined(ranges: &[(Keys<&[u8]>, bool)]) -> Vec<Keys<Vec<u8>>> {
         let mut row: Vec<(Vec<u8>, Endpoint)> = Vec::new();
         for (index, &((begin, end), _)) in ranges.iter().enumerate() {
-            row.push((begin.to_vec(), Endpoint::new(begin, 0, WriteBegin, end.is_none(), index as u32)));
+            let endpoint = Endpoint::new(begin, 0, WriteBegin, index as u32);
+            row.push((begin.to_vec(), if end.is_none() { endpoint.into_point() } else { endpoint }));
             if let Some(end) = end {
-                row.push((end.to_vec(), Endpoint::new(end, 0, WriteEnd, false, index as u32)));
+                row.push((end.to_vec(), Endpoint::new(end, 0, WriteEnd, index as u32)));
             }
         }
         row.sort_by_key(|&(_, endpoint)| endpoint);

@@ -2,7 +2,8 @@
 
 use crate::sort;
 use resolver_index::{Endpoint, EndpointKind, Probes};
-use resolver_types::{Batch, Verdict, Version};
+use resolver_types::{Batch, KeyRange, Verdict, Version};
+use std::cmp::Ordering;
 
 /// A range that is not to be checked against the history.
 pub(crate) const SILENT: u32 = u32::MAX;
@@ -24,8 +25,8 @@ pub(crate) struct Intake {
     pub(crate) owners: Vec<u32>,
     /// How many distinct keys the endpoints have.
     pub(crate) distinct: u32,
-    /// The range whose begin starts with the batch's common prefix, and the prefix's length.
-    prefix: (usize, usize),
+    /// The length of the batch's common prefix.
+    prefix: usize,
 }
 
 /// What a range is to its batch.
@@ -36,26 +37,62 @@ enum Shape {
     Span,
 }
 
-fn shape(begin: &[u8], end: &[u8]) -> Shape {
-    if let Some((&0, rest)) = end.split_last()
-        && rest.len() == begin.len()
-    {
-        return match rest.cmp(begin) {
-            std::cmp::Ordering::Equal => Shape::Point,
-            std::cmp::Ordering::Less => Shape::Empty,
-            std::cmp::Ordering::Greater => Shape::Span,
+/// The shape of a range whose keys, seen after a prefix that they share, are `begin` and `end`. Bytes are compared only where the heads tie
+/// and both keys are longer.
+#[inline]
+fn shape(range: &KeyRange<'_>, begin: Endpoint, end: Endpoint) -> Shape {
+    match begin.head().cmp(&end.head()) {
+        Ordering::Less => return Shape::Span,
+        Ordering::Greater => return Shape::Empty,
+        Ordering::Equal => {}
+    }
+    if begin.is_long() && end.is_long() {
+        return if range.is_point() {
+            Shape::Point
+        } else if range.is_empty() {
+            Shape::Empty
+        } else {
+            Shape::Span
         };
     }
-    if begin < end { Shape::Span } else { Shape::Empty }
+    // One of the keys is the other and zero bytes.
+    match range.end.len() as i64 - range.begin.len() as i64 {
+        ..=0 => Shape::Empty,
+        // A begin of eight bytes and an end of nine: the head does not hold the ninth.
+        1 if range.end[range.begin.len()] == 0 => Shape::Point,
+        _ => Shape::Span,
+    }
 }
 
-/// How many leading bytes `key` shares with `prefix`, which is `prefix.len()` most of the time.
-#[inline]
-fn shared(prefix: &[u8], key: &[u8]) -> usize {
-    if key.len() >= prefix.len() && key[..prefix.len()] == *prefix {
-        return prefix.len();
+/// How many leading bytes all keys of a batch share with its first.
+fn common_prefix(ranges: &[KeyRange<'_>]) -> usize {
+    let Some(first) = ranges.first().map(|range| range.begin) else { return 0 };
+    // Most batches differ within 16 bytes: then no key needs more than one look at those.
+    let mut differing = 0;
+    let mut shortest = usize::MAX;
+    if let Some(start) = first.first_chunk::<16>() {
+        let start = u128::from_be_bytes(*start);
+        for key in ranges.iter().flat_map(|range| [range.begin, range.end]) {
+            shortest = shortest.min(key.len());
+            let Some(bytes) = key.first_chunk::<16>() else { break };
+            differing |= u128::from_be_bytes(*bytes) ^ start;
+        }
+        let shared = differing.leading_zeros() as usize / 8;
+        if shortest >= 16 && shared < 16 {
+            return shared;
+        }
     }
-    prefix.iter().zip(key).take_while(|(a, b)| a == b).count()
+    let mut prefix = first;
+    for key in ranges.iter().flat_map(|range| [range.begin, range.end]) {
+        if !key.starts_with(prefix) {
+            let shared = prefix.iter().zip(key).take_while(|(a, b)| a == b).count();
+            prefix = &prefix[..shared];
+            if shared == 0 {
+                break;
+            }
+        }
+    }
+    prefix.len()
 }
 
 impl Intake {
@@ -79,8 +116,8 @@ impl Intake {
         self.limits.resize(count, SILENT);
         self.owners.clear();
         verdicts.clear();
-        self.prefix = self.common_prefix(batch);
-        let prefix = self.prefix.1;
+        self.prefix = common_prefix(batch.ranges);
+        let prefix = self.prefix;
         let mut last: Option<(Version, u32)> = None;
         for (index, transaction) in batch.transactions.iter().enumerate() {
             let first = transaction.first as usize;
@@ -102,12 +139,19 @@ impl Intake {
             // Another set's verdicts may commit what this one rejects: writes always take their places.
             let skipped = if too_old { reads } else { 0 };
             for (at, range) in batch.ranges[first..first + all].iter().enumerate().skip(skipped) {
-                let shape = shape(range.begin, range.end);
+                let id = (first + at) as u32;
+                let (begin, end) = if at < reads {
+                    (EndpointKind::ReadBegin, EndpointKind::ReadEnd)
+                } else {
+                    (EndpointKind::WriteBegin, EndpointKind::WriteEnd)
+                };
+                let begin = Endpoint::new(range.begin, prefix, begin, id);
+                let end = Endpoint::new(range.end, prefix, end, id);
+                let shape = shape(range, begin, end);
                 if shape == Shape::Empty {
                     continue;
                 }
-                let id = (first + at) as u32;
-                let (begin, end) = if at < reads {
+                if at < reads {
                     if below_base {
                         // Every key is at least as new as the base.
                         verdict = Verdict::Conflict;
@@ -115,33 +159,18 @@ impl Intake {
                         continue;
                     }
                     self.limits[first + at] = limit;
-                    (EndpointKind::ReadBegin, EndpointKind::ReadEnd)
+                }
+                if shape == Shape::Point {
+                    self.endpoints.push(begin.into_point());
                 } else {
-                    (EndpointKind::WriteBegin, EndpointKind::WriteEnd)
-                };
-                self.endpoints.push(Endpoint::new(range.begin, prefix, begin, shape == Shape::Point, id));
-                if shape == Shape::Span {
-                    self.endpoints.push(Endpoint::new(range.end, prefix, end, false, id));
+                    self.endpoints.push(begin);
+                    self.endpoints.push(end);
                 }
             }
             verdicts.push(verdict);
         }
         sort::sort(&mut self.endpoints, &mut self.spare, &mut self.counts, |endpoint| key(batch, endpoint));
         self.number(batch);
-    }
-
-    /// The longest prefix of all keys of the batch.
-    fn common_prefix(&self, batch: &Batch<'_>) -> (usize, usize) {
-        let Some(first) = batch.ranges.first() else { return (0, 0) };
-        let mut prefix = first.begin;
-        for range in batch.ranges {
-            prefix = &prefix[..shared(prefix, range.begin)];
-            prefix = &prefix[..shared(prefix, range.end)];
-            if prefix.is_empty() {
-                break;
-            }
-        }
-        (0, prefix.len())
     }
 
     /// Numbers the distinct keys, and tells every range where it stands.
@@ -174,7 +203,7 @@ impl Intake {
 
     /// The sorted batch as the tree takes it.
     pub(crate) fn probes<'a>(&'a self, batch: &Batch<'a>) -> Probes<'a> {
-        let prefix = batch.ranges.get(self.prefix.0).map_or(&[][..], |range| &range.begin[..self.prefix.1]);
+        let prefix = batch.ranges.first().map_or(&[][..], |range| &range.begin[..self.prefix]);
         Probes { endpoints: &self.endpoints, ends: &self.ends, prefix, ranges: batch.ranges }
     }
 }
@@ -202,7 +231,7 @@ fn same_key(batch: &Batch<'_>, left: Endpoint, right: Endpoint) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use resolver_workloads::BatchBuf;
+    use resolver_workloads::{BatchBuf, Rng};
 
     /// The endpoints' keys of a batch, in the order of the intake, with their ranks.
     fn taken(buf: &BatchBuf) -> (Vec<Vec<u8>>, Vec<(u32, u32)>, usize) {
@@ -211,7 +240,7 @@ mod tests {
         let mut intake = Intake::default();
         intake.take(&batch, Version::ZERO, Version::ZERO, &mut Vec::new(), |_| 0);
         let keys = intake.endpoints.iter().map(|&endpoint| key(&batch, endpoint).to_vec()).collect();
-        (keys, intake.ranks, intake.prefix.1)
+        (keys, intake.ranks, intake.prefix)
     }
 
     #[test]
@@ -258,13 +287,54 @@ mod tests {
     }
 
     #[test]
-    fn shapes() {
-        assert!(shape(b"", b"\x00") == Shape::Point);
-        assert!(shape(b"", b"") == Shape::Empty);
-        assert!(shape(b"a", b"a\x00") == Shape::Point);
-        assert!(shape(b"b", b"a\x00") == Shape::Empty);
-        assert!(shape(b"a", b"b\x00") == Shape::Span);
-        assert!(shape(b"a", b"a\x01") == Shape::Span);
-        assert!(shape(b"a\x00", b"a") == Shape::Empty);
+    fn shapes_are_what_the_keys_say() {
+        let mut rng = Rng::new(3);
+        let mut key = |stem: &[u8]| {
+            let mut key = stem.to_vec();
+            key.extend((0..rng.below(3)).map(|_| rng.below(2) as u8));
+            key
+        };
+        let mut seen = [0; 3];
+        for stem in [&b""[..], b"abcdef", b"abcdefgh", b"abcdefghi"] {
+            for prefix in 0..=stem.len() {
+                for _ in 0..400 {
+                    let (begin, end) = (key(stem), key(stem));
+                    let range = KeyRange { begin: &begin, end: &end };
+                    let expected = if range.is_empty() {
+                        Shape::Empty
+                    } else if range.is_point() {
+                        Shape::Point
+                    } else {
+                        Shape::Span
+                    };
+                    let [b, e] =
+                        [&begin, &end].map(|key| Endpoint::new(key, prefix, EndpointKind::ReadBegin, 0));
+                    assert!(shape(&range, b, e) == expected, "{range:?} after {prefix}");
+                    seen[expected as usize] += 1;
+                }
+            }
+        }
+        assert!(seen.iter().all(|&count| count > 100), "{seen:?}");
+    }
+
+    #[test]
+    fn the_common_prefix_is_that_of_all_keys() {
+        let mut rng = Rng::new(5);
+        for _ in 0..2_000 {
+            let stem = rng.below(40) as usize;
+            let keys: Vec<Vec<u8>> = (0..2 + 2 * rng.below(4))
+                .map(|_| {
+                    let mut key = vec![7; stem];
+                    key.extend((0..rng.below(24)).map(|_| 7 + rng.one_in(20) as u8));
+                    key
+                })
+                .collect();
+            let ranges: Vec<KeyRange<'_>> =
+                keys.chunks_exact(2).map(|pair| KeyRange { begin: &pair[0], end: &pair[1] }).collect();
+            let least = keys.iter().min().expect("keys");
+            let greatest = keys.iter().max().expect("keys");
+            let expected = least.iter().zip(greatest).take_while(|(a, b)| a == b).count();
+            assert_eq!(common_prefix(&ranges), expected, "{keys:?}");
+        }
     }
 }

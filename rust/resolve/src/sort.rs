@@ -134,7 +134,7 @@ mod tests {
                 EndpointKind::ReadBegin,
             ];
             let mut row: Vec<Endpoint> = (0..count)
-                .map(|index| Endpoint::new(&keys[index], 0, kinds[index % 4], false, index as u32))
+                .map(|index| Endpoint::new(&keys[index], 0, kinds[index % 4], index as u32))
                 .collect();
             let mut expected: Vec<usize> = (0..count).collect();
             expected.sort_by(|&a, &b| {
