@@ -212,6 +212,7 @@ fn what_cannot_be_read_or_is_unknown_is_one_line_and_exits_2() {
 
     assert_refused(&["replay", &good, "--index", "tree"], "not there yet");
     assert_refused(&["replay", &good, "--index", "rope"], "unknown index");
+    assert_refused(&["bench", &scratch("no-batch", b"FDBCAP01")], "no batch to time");
     assert_refused(&["bench", "no-such-workload"], "no file and no workload");
     assert_refused(&["bench", &good, "--against", "rope"], "unknown index");
     assert_refused(&["check", "--shape", "round"], "unknown shape");

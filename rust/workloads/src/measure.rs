@@ -96,6 +96,9 @@ pub enum MeasureError {
     /// A set refused a batch.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// The input has no batch that is timed.
+    #[error("there is no batch to time")]
+    NothingToTime,
     /// The candidates decide differently; their times mean nothing.
     #[error("the candidates decide differently: decision hash {index} against {against}")]
     Decisions {
@@ -135,7 +138,7 @@ pub fn measure_ticks(rounds: usize, against: bool) -> u64 {
 /// each. `tick` is called after each warm-up and each round.
 ///
 /// # Errors
-/// When a set refuses a batch, or the candidates' decisions differ.
+/// When a set refuses a batch, nothing is timed, or the candidates' decisions differ.
 ///
 /// # Panics
 /// With no rounds.
@@ -149,6 +152,9 @@ pub fn measure(
     assert!(rounds > 0, "a measurement has at least one round");
     let (counts, decision_hash) = warm_up(views, index)?;
     tick();
+    if counts.batches == 0 {
+        return Err(MeasureError::NothingToTime);
+    }
     if let Some(against) = against {
         let (_, other) = warm_up(views, against)?;
         tick();
