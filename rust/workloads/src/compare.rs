@@ -43,7 +43,9 @@ pub enum Difference {
         reference_reads: Vec<u32>,
     },
     /// A transaction committed over a write that a history which never forgets still knows.
-    #[error("of the transactions that {index} commits, number {nth} conflicts with writes that it accepted before")]
+    #[error(
+        "of the transactions that {index} commits, number {nth} conflicts with writes that it accepted before"
+    )]
     Forgotten {
         /// The transaction's place among those of the batch that were committed, counted from 0.
         nth: usize,
