@@ -18,6 +18,9 @@ pub(crate) const fn spread_target(capacity: usize) -> usize {
 /// The fullest that an inner node is made when its slots are spread over several.
 pub(crate) const SLOTS_TARGET: usize = SLOTS * 3 / 4;
 
+/// How many leaves ahead the plan prefetches the header of.
+const HEADERS_AHEAD: usize = 16;
+
 impl Tree {
     /// Cuts `writes` at the bounds of the leaves where their endpoints are.
     pub(crate) fn assign(&self, probes: &Probes<'_>, writes: &[Write], routes: &Routes, work: &mut Work) {
@@ -117,7 +120,10 @@ impl Tree {
         work.added.resize(routes.inner.len(), 0);
         let mut chains = 0;
         let mut root_slots = 1;
-        for plan in &work.leaves {
+        for (at, plan) in work.leaves.iter().enumerate() {
+            if let Some(ahead) = work.leaves.get(at + HEADERS_AHEAD) {
+                self.pool.prefetch(routes.leaves[ahead.visit as usize].child.block, 0..1);
+            }
             let visit = &routes.leaves[plan.visit as usize];
             let prefix;
             let leaf = if visit.child.is_vacant() {
