@@ -174,9 +174,11 @@ impl<'k> Lane<'k> {
     ///
     /// As long as both ends of the range lie between the same two nodes of a level, one search serves both.
     ///
+    /// A call, not inlined: it makes a step cost what one costs in FoundationDB's code (inlined, a tenth less).
+    ///
     /// # Safety
     /// The check is not decided, the range is not empty, and the list did not change since the check was started.
-    #[inline(always)]
+    #[inline(never)]
     unsafe fn step(&mut self) -> Option<bool> {
         // SAFETY: the list did not change. The search for the begin is not finished: where it finishes level 0, this
         // returns a decision. Levels are asked for after they were finished.

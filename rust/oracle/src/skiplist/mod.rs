@@ -9,8 +9,8 @@
 //! | apply | the unions overlaid on the list, in stripes of 16 endpoints, last first | [`list`] |
 //! | expire | a few nodes visited, the old among them dropped | [`list`] |
 //!
-//! It is meant to cost what FoundationDB's costs, stage by stage: it does the same work in the same order, and is not
-//! improved where that could be.
+//! It is meant to cost what FoundationDB's costs, stage by stage: it does the same work in the same order, makes its
+//! arrays anew for every batch, and is not improved where that could be.
 
 mod combine;
 mod list;
@@ -21,14 +21,13 @@ mod sort;
 mod tests;
 mod within;
 
-use combine::{Unions, WriteEndpoint, unite};
+use combine::{WriteEndpoint, unite};
 use list::{List, Read};
 use resolver_types::{
     Batch, BatchError, ConflictSet, KeyRange, Retention, Stage, StageClock, StageTimes, Transaction, Verdict,
     Verdicts, Version,
 };
-use sort::{Endpoint, EndpointKind, Group, sort_endpoints};
-use std::mem::take;
+use sort::{Endpoint, EndpointKind, sort_endpoints};
 use within::RankSet;
 
 /// How many nodes an expiry visits for each union of the batch, and besides.
@@ -47,48 +46,33 @@ pub struct SkipList {
     floor: Option<Version>,
     cutoff: Option<Version>,
     judged: Option<Judged>,
-    buffers: Buffers,
     /// The peak of lists before the last clear.
     peak_before: u64,
     clock: StageClock,
 }
 
-/// What identifies the batch judged last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is kept of the batch judged last for its commit. No key is: keys are borrowed for a call only.
+#[derive(Debug)]
 struct Judged {
+    shape: Shape,
+    /// The sorted endpoints of the writes of all transactions that are not too old.
+    writes: Vec<WriteEndpoint>,
+    too_old: Vec<u32>,
+}
+
+/// What identifies a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
     version: Version,
     transactions: usize,
     ranges: usize,
 }
 
-impl Judged {
-    fn of(batch: &Batch<'_>) -> Judged {
+impl Shape {
+    fn of(batch: &Batch<'_>) -> Shape {
         let (transactions, ranges) = (batch.transactions.len(), batch.ranges.len());
-        Judged { version: batch.version, transactions, ranges }
+        Shape { version: batch.version, transactions, ranges }
     }
-}
-
-/// The arrays of a batch, kept from batch to batch for their memory. Those that hold keys are empty between calls.
-#[derive(Debug, Default)]
-struct Buffers {
-    endpoints: Vec<Endpoint<'static>>,
-    scratch: Vec<Endpoint<'static>>,
-    groups: Vec<Group>,
-    reads: Vec<Read<'static>>,
-    /// By endpoint id, its place in the sorted order; both 0 for an empty range.
-    ranks: Vec<u32>,
-    accepted: RankSet,
-    unions: Vec<KeyRange<'static>>,
-    /// The sorted write endpoints of the batch judged last.
-    writes: Vec<WriteEndpoint>,
-    /// The too-old transactions of the batch judged last, whose endpoints are not in `writes`.
-    too_old: Vec<u32>,
-}
-
-/// Empties a vector and keeps its memory for elements of the same type but another lifetime.
-fn emptied<T, U>(mut used: Vec<T>) -> Vec<U> {
-    used.clear();
-    used.into_iter().map(|_| unreachable!("the vector is empty")).collect()
 }
 
 impl SkipList {
@@ -103,7 +87,6 @@ impl SkipList {
             floor: None,
             cutoff: None,
             judged: None,
-            buffers: Buffers::default(),
             peak_before: 0,
             clock: StageClock::default(),
         }
@@ -137,107 +120,112 @@ fn is_too_old(transaction: &Transaction, horizon: Version) -> bool {
     transaction.reads > 0 && transaction.read_version < horizon
 }
 
-/// Adds both ends of a range that is not empty.
-#[inline(always)]
-fn add_endpoints<'a>(
-    endpoints: &mut Vec<Endpoint<'a>>,
-    range: &KeyRange<'a>,
-    index: u32,
-    transaction: u32,
-    [begin, end]: [EndpointKind; 2],
-) {
-    endpoints.push(Endpoint { key: range.begin, transaction, id: index * 2, kind: begin });
-    endpoints.push(Endpoint { key: range.end, transaction, id: index * 2 + 1, kind: end });
+/// A batch as taken in: the ranges that count.
+#[derive(Debug, Default)]
+struct Intake<'a> {
+    endpoints: Vec<Endpoint<'a>>,
+    reads: Vec<Read<'a>>,
+    too_old: Vec<u32>,
+}
+
+impl<'a> Intake<'a> {
+    /// Adds both ends of a range, unless it is empty.
+    #[inline(always)]
+    fn add(&mut self, range: &KeyRange<'a>, index: u32, transaction: u32, kinds: [EndpointKind; 2]) -> bool {
+        let counts = !range.is_empty();
+        if counts {
+            let [begin, end] = kinds;
+            self.endpoints.push(Endpoint { key: range.begin, transaction, id: index * 2, kind: begin });
+            self.endpoints.push(Endpoint { key: range.end, transaction, id: index * 2 + 1, kind: end });
+        }
+        counts
+    }
+
+    /// Adds a transaction's reads, in order.
+    fn add_reads(&mut self, batch: &Batch<'a>, index: u32, transaction: &Transaction) {
+        let version = transaction.read_version;
+        for (position, range) in (0..).zip(batch.reads(transaction)) {
+            if self.add(range, transaction.first + position, index, READ) {
+                self.reads.push(Read { range: *range, version, transaction: index, index: position });
+            }
+        }
+    }
+
+    /// Adds a transaction's writes.
+    fn add_writes(&mut self, batch: &Batch<'a>, index: u32, transaction: &Transaction) {
+        for (id, range) in (transaction.first + transaction.reads..).zip(batch.writes(transaction)) {
+            self.add(range, id, index, WRITE);
+        }
+    }
 }
 
 const READ: [EndpointKind; 2] = [EndpointKind::ReadBegin, EndpointKind::ReadEnd];
 const WRITE: [EndpointKind; 2] = [EndpointKind::WriteBegin, EndpointKind::WriteEnd];
 
-/// The endpoints of a batch's writes in sorted order, for a commit whose verdicts need what judging left out.
-fn sort_all_writes(batch: &Batch<'_>) -> Vec<WriteEndpoint> {
-    let mut endpoints = Vec::new();
-    for (index, transaction) in batch.transactions.iter().enumerate() {
-        let first = transaction.first + transaction.reads;
-        for (range, id) in batch.writes(transaction).iter().zip(first..) {
-            if !range.is_empty() {
-                add_endpoints(&mut endpoints, range, id, index as u32, WRITE);
-            }
+/// Stage 1, first half: the first verdicts, and everything of the transactions that are not too old.
+fn take_in<'a>(batch: &Batch<'a>, horizon: Version, verdicts: &mut Verdicts) -> Intake<'a> {
+    let mut intake = Intake::default();
+    verdicts.clear();
+    for (index, transaction) in (0..).zip(batch.transactions) {
+        if is_too_old(transaction, horizon) {
+            verdicts.verdicts.push(Verdict::TooOld);
+            intake.too_old.push(index);
+        } else {
+            verdicts.verdicts.push(Verdict::Committed);
+            intake.add_reads(batch, index, transaction);
+            intake.add_writes(batch, index, transaction);
         }
     }
-    sort_endpoints(&mut endpoints, &mut Vec::new(), &mut Vec::new());
-    endpoints.iter().map(|e| WriteEndpoint { transaction: e.transaction, id: e.id }).collect()
+    intake
 }
 
-impl Buffers {
-    /// Stage 1: first verdicts, the reads to check, and the endpoints of all ranges that count.
-    fn take_in<'a>(
-        &mut self,
-        batch: &Batch<'a>,
-        horizon: Version,
-        verdicts: &mut Verdicts,
-        endpoints: &mut Vec<Endpoint<'a>>,
-        reads: &mut Vec<Read<'a>>,
-    ) {
-        verdicts.clear();
-        verdicts.verdicts.reserve(batch.transactions.len());
-        self.too_old.clear();
-        self.ranks.clear();
-        self.ranks.resize(batch.ranges.len() * 2, 0);
-        endpoints.reserve(batch.ranges.len() * 2);
-        for (index, transaction) in batch.transactions.iter().enumerate() {
-            let index = index as u32;
-            if is_too_old(transaction, horizon) {
-                self.too_old.push(index);
-                verdicts.verdicts.push(Verdict::TooOld);
-                continue;
-            }
-            verdicts.verdicts.push(Verdict::Committed);
-            let version = transaction.read_version;
-            for (position, range) in batch.reads(transaction).iter().enumerate() {
-                let position = position as u32;
-                if !range.is_empty() {
-                    add_endpoints(endpoints, range, transaction.first + position, index, READ);
-                    reads.push(Read { range: *range, version, transaction: index, index: position });
-                }
-            }
-            let first_write = transaction.first + transaction.reads;
-            for (range, id) in batch.writes(transaction).iter().zip(first_write..) {
-                if !range.is_empty() {
-                    add_endpoints(endpoints, range, id, index, WRITE);
-                }
-            }
-        }
+/// The write endpoints among sorted endpoints.
+fn writes_of(endpoints: &[Endpoint<'_>]) -> Vec<WriteEndpoint> {
+    // No branch on the kind, which is as good as random: each one takes a place, and only a write keeps it.
+    let mut writes = vec![WriteEndpoint::default(); endpoints.len()];
+    let mut kept = 0;
+    for endpoint in endpoints {
+        writes[kept] = WriteEndpoint { transaction: endpoint.transaction, id: endpoint.id };
+        kept += usize::from(endpoint.kind.is_write());
     }
+    writes.truncate(kept);
+    writes
+}
 
-    /// Stage 3: conflicts of transactions that are still without one with the writes of earlier ones that are, too.
-    fn check_within(&mut self, batch: &Batch<'_>, endpoints: &[Endpoint<'_>], verdicts: &mut Verdicts) {
-        self.writes.clear();
-        for (rank, endpoint) in endpoints.iter().enumerate() {
-            self.ranks[endpoint.id as usize] = rank as u32;
-            if endpoint.kind.is_write() {
-                self.writes.push(WriteEndpoint { transaction: endpoint.transaction, id: endpoint.id });
-            }
+/// The sorted endpoints of all writes of a batch, for a commit whose verdicts need what judging left out.
+fn all_writes_of(batch: &Batch<'_>) -> Vec<WriteEndpoint> {
+    let mut intake = Intake::default();
+    for (index, transaction) in (0..).zip(batch.transactions) {
+        intake.add_writes(batch, index, transaction);
+    }
+    sort_endpoints(&mut intake.endpoints);
+    writes_of(&intake.endpoints)
+}
+
+/// Stage 3: conflicts of transactions that are still without one with the writes of earlier ones that are, too.
+fn check_within(batch: &Batch<'_>, endpoints: &[Endpoint<'_>], verdicts: &mut Verdicts) {
+    // By range, the ranks of its begin and its end; an empty range keeps an empty span.
+    let mut spans = vec![[0u32; 2]; batch.ranges.len()];
+    for (rank, endpoint) in (0..).zip(endpoints) {
+        spans.as_flattened_mut()[endpoint.id as usize] = rank;
+    }
+    let mut accepted = RankSet::new(endpoints.len());
+    for (index, transaction) in batch.transactions.iter().enumerate() {
+        let verdict = &mut verdicts.verdicts[index];
+        if *verdict != Verdict::Committed {
+            continue;
         }
-        self.accepted.reset(endpoints.len());
-        for (index, transaction) in batch.transactions.iter().enumerate() {
-            let verdict = &mut verdicts.verdicts[index];
-            if *verdict != Verdict::Committed {
-                continue;
-            }
-            let first = transaction.first as usize * 2;
-            let (reads, writes) = self.ranks[first..]
-                [..(transaction.reads + transaction.writes) as usize * 2]
-                .split_at(transaction.reads as usize * 2);
-            let (reads, writes) = (reads.as_chunks().0, writes.as_chunks().0);
-            match reads.iter().position(|&[begin, end]| self.accepted.intersects(begin, end)) {
-                Some(read) => {
-                    *verdict = Verdict::Conflict;
-                    if transaction.report {
-                        verdicts.reported.push((index as u32, read as u32));
-                    }
+        let (reads, writes) = spans[transaction.first as usize..]
+            [..transaction.reads as usize + transaction.writes as usize]
+            .split_at(transaction.reads as usize);
+        match reads.iter().position(|&[begin, end]| accepted.intersects(begin, end)) {
+            Some(read) => {
+                *verdict = Verdict::Conflict;
+                if transaction.report {
+                    verdicts.reported.push((index as u32, read as u32));
                 }
-                None => writes.iter().for_each(|&[begin, end]| self.accepted.insert(begin, end)),
             }
+            None => writes.iter().for_each(|&[begin, end]| accepted.insert(begin, end)),
         }
     }
 }
@@ -251,12 +239,8 @@ impl ConflictSet for SkipList {
         self.clock.start();
         batch.check(self.last, self.base)?;
         let horizon = self.horizon(self.oldest_with(batch));
-        let mut endpoints = take(&mut self.buffers.endpoints);
-        let mut scratch = take(&mut self.buffers.scratch);
-        let mut reads = take(&mut self.buffers.reads);
-
-        self.buffers.take_in(batch, horizon, verdicts, &mut endpoints, &mut reads);
-        sort_endpoints(&mut endpoints, &mut scratch, &mut self.buffers.groups);
+        let Intake { mut endpoints, reads, too_old } = take_in(batch, horizon, verdicts);
+        sort_endpoints(&mut endpoints);
         self.clock.lap(Stage::Sort);
 
         self.list.check(&reads, |read| {
@@ -267,34 +251,28 @@ impl ConflictSet for SkipList {
         });
         self.clock.lap(Stage::CheckReads);
 
-        self.buffers.check_within(batch, &endpoints, verdicts);
+        check_within(batch, &endpoints, verdicts);
         verdicts.reported.sort_unstable();
-        self.buffers.endpoints = emptied(endpoints);
-        self.buffers.scratch = emptied(scratch);
-        self.buffers.reads = emptied(reads);
-        self.judged = Some(Judged::of(batch));
+        self.judged = Some(Judged { shape: Shape::of(batch), writes: writes_of(&endpoints), too_old });
         self.clock.lap(Stage::WithinBatch);
         Ok(())
     }
 
     fn commit(&mut self, batch: &Batch<'_>, verdicts: &Verdicts) -> Result<(), BatchError> {
         self.clock.start();
-        let not_judged = Err(BatchError::NotJudged { version: batch.version });
-        if self.judged != Some(Judged::of(batch)) || verdicts.verdicts.len() != batch.transactions.len() {
-            return not_judged;
+        let not_judged = BatchError::NotJudged { version: batch.version };
+        let judged = self.judged.as_ref().filter(|judged| judged.shape == Shape::of(batch));
+        let Judged { writes, too_old, .. } = judged.ok_or(not_judged)?;
+        if verdicts.verdicts.len() != batch.transactions.len() {
+            return Err(not_judged);
         }
         let committed = |&transaction: &u32| verdicts.verdicts[transaction as usize] == Verdict::Committed;
-        let all_writes;
-        let writes = if self.buffers.too_old.iter().any(committed) {
-            all_writes = sort_all_writes(batch);
-            &all_writes
+        let unions = if too_old.iter().any(committed) {
+            unite(batch, &all_writes_of(batch), &verdicts.verdicts)
         } else {
-            &self.buffers.writes
+            unite(batch, writes, &verdicts.verdicts)
         };
-        let mut unions = Unions::in_memory_of(take(&mut self.buffers.unions));
-        if !unite(batch, writes, &verdicts.verdicts, &mut unions) {
-            return not_judged;
-        }
+        let unions = unions.ok_or(not_judged)?;
         self.clock.lap(Stage::Combine);
 
         self.list.overlay(&unions, batch.version);
@@ -304,7 +282,6 @@ impl ConflictSet for SkipList {
 
         self.effective_oldest = self.oldest_with(batch);
         self.expire(unions.ranges().len());
-        self.buffers.unions = emptied(unions.into_storage());
         self.clock.lap(Stage::Expire);
         Ok(())
     }

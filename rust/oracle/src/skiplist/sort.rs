@@ -41,6 +41,9 @@ pub(super) struct Endpoint<'a> {
     pub(super) kind: EndpointKind,
 }
 
+/// What stands in a place before its endpoint is known.
+const UNPLACED: Endpoint<'static> = Endpoint { key: &[], transaction: 0, id: 0, kind: EndpointKind::ReadEnd };
+
 /// The order of the sort: by key, a proper prefix first, then by kind.
 fn compare(left: &Endpoint<'_>, right: &Endpoint<'_>) -> Ordering {
     left.key.cmp(right.key).then(left.kind.cmp(&right.kind))
@@ -48,7 +51,7 @@ fn compare(left: &Endpoint<'_>, right: &Endpoint<'_>) -> Ordering {
 
 /// Endpoints `first..first + count` share their keys' first `depth` bytes and are to be sorted by the rest.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Group {
+struct Group {
     first: usize,
     count: usize,
     depth: usize,
@@ -63,13 +66,10 @@ fn symbol(endpoint: &Endpoint<'_>, depth: usize) -> usize {
     }
 }
 
-/// Sorts endpoints by key, then kind. `scratch` and `groups` are working memory; their content is ignored.
-pub(super) fn sort_endpoints<'a>(
-    endpoints: &mut [Endpoint<'a>],
-    scratch: &mut Vec<Endpoint<'a>>,
-    groups: &mut Vec<Group>,
-) {
-    groups.clear();
+/// Sorts endpoints by key, then kind.
+pub(super) fn sort_endpoints(endpoints: &mut [Endpoint<'_>]) {
+    let mut scratch = Vec::with_capacity(endpoints.len());
+    let mut groups = Vec::with_capacity(endpoints.len());
     groups.push(Group { first: 0, count: endpoints.len(), depth: 0 });
     let mut places = [0u32; SYMBOLS];
     while let Some(Group { first, count, depth }) = groups.pop() {
@@ -92,13 +92,13 @@ pub(super) fn sort_endpoints<'a>(
             *entry = place;
             place += count;
         }
-        scratch.clear();
-        scratch.extend_from_slice(group);
-        for endpoint in scratch.iter() {
+        scratch.resize(count, UNPLACED);
+        for endpoint in group.iter() {
             let place = &mut places[symbol(endpoint, depth)];
-            group[*place as usize] = *endpoint;
+            scratch[*place as usize] = *endpoint;
             *place += 1;
         }
+        group.copy_from_slice(&scratch);
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
     use EndpointKind::{ReadBegin, ReadEnd, WriteBegin, WriteEnd};
 
     fn sorted(mut endpoints: Vec<Endpoint<'_>>) -> Vec<Endpoint<'_>> {
-        sort_endpoints(&mut endpoints, &mut Vec::new(), &mut Vec::new());
+        sort_endpoints(&mut endpoints);
         endpoints
     }
 
