@@ -2,12 +2,35 @@
 //!
 //! To add one: a function that makes its batches, and a line in `DEFINITIONS`.
 
+pub mod long_trace;
+mod zipf;
+
 use crate::{BatchBuf, Rng};
+use long_trace::{LongTrace, MIXTURES, Mixture};
 use resolver_types::Version;
 use std::iter::FusedIterator;
 
 /// Makes the batch with a given number, counted from 0; called in order.
 type Generator = Box<dyn FnMut(u64, &mut Rng) -> BatchBuf + Send>;
+
+/// The size of a workload against its definition: transactions a batch and keys are multiplied by it, so that conflicts stay as likely.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scale(f64);
+
+impl Scale {
+    /// As defined.
+    pub const FULL: Scale = Scale(1.0);
+
+    /// The scale of a factor; `None` unless it is above 0 and at most 1.
+    pub fn new(factor: f64) -> Option<Scale> {
+        (factor > 0.0 && factor <= 1.0).then_some(Scale(factor))
+    }
+
+    /// A number of the definition at this scale, at least 1.
+    fn of(self, number: u64) -> u64 {
+        ((number as f64 * self.0 + 0.5) as u64).max(1)
+    }
+}
 
 /// A workload as it is defined.
 struct Definition {
@@ -16,29 +39,62 @@ struct Definition {
     untimed: usize,
     /// Batches that are measured.
     timed: usize,
-    make: fn() -> Generator,
+    /// The published seed, or 1.
+    seed: u64,
+    make: fn(Scale) -> Generator,
 }
 
+impl Definition {
+    const fn new(name: &'static str, batches: (usize, usize), make: fn(Scale) -> Generator) -> Definition {
+        Definition { name, untimed: batches.0, timed: batches.1, seed: 1, make }
+    }
+
+    const fn seeded(self, seed: u64) -> Definition {
+        Definition { seed, ..self }
+    }
+}
+
+/// Batches of the long trace in full, of which the first minute fills its window.
+const LONG_TRACE: (usize, usize) = {
+    let all = long_trace::FULL_SECONDS * long_trace::BATCHES_PER_SECOND;
+    let untimed = long_trace::WINDOW_VERSIONS / long_trace::VERSION_STEP;
+    (untimed as usize, all as usize - untimed as usize)
+};
+
 const DEFINITIONS: &[Definition] = &[
-    Definition { name: "skiplisttest", untimed: 0, timed: 500, make: || Box::new(skiplisttest) },
-    Definition {
-        name: "conflictset-points",
-        untimed: 1_000,
-        timed: 2_000,
-        make: || Box::new(conflictset_points),
-    },
-    Definition {
-        name: "conflictset-ranges",
-        untimed: 1_000,
-        timed: 2_000,
-        make: || Box::new(conflictset_ranges),
-    },
+    Definition::new("skiplisttest", (0, 500), |scale| skiplisttest(scale, 2_500, 50, Layout::DOTTED)),
+    Definition::new("skiplisttest-16", (0, 500), |scale| layout(scale, 16, Distinguishing::Last)),
+    Definition::new("skiplisttest-32-prefix", (0, 500), |scale| layout(scale, 32, Distinguishing::Last)),
+    Definition::new("skiplisttest-32-suffix", (0, 500), |scale| layout(scale, 32, Distinguishing::First)),
+    Definition::new("skiplisttest-64-prefix", (0, 500), |scale| layout(scale, 64, Distinguishing::Last)),
+    Definition::new("skiplisttest-64-suffix", (0, 500), |scale| layout(scale, 64, Distinguishing::First)),
+    Definition::new("skiplisttest-128-prefix", (0, 500), |scale| layout(scale, 128, Distinguishing::Last)),
+    Definition::new("skiplisttest-128-suffix", (0, 500), |scale| layout(scale, 128, Distinguishing::First)),
+    Definition::new("skiplisttest-deep", (1_000, 200), |scale| {
+        skiplisttest(scale, 2_500, 1_050, Layout::DOTTED)
+    }),
+    Definition::new("conflictset-points", (1_000, 2_000), conflictset_points),
+    Definition::new("conflictset-ranges", (1_000, 2_000), conflictset_ranges),
+    Definition::new("integrated-points", (0, 3_000), |scale| integrated(scale, false)).seeded(1_234),
+    Definition::new("integrated-ranges", (0, 3_000), |scale| integrated(scale, true)).seeded(1_234),
+    Definition::new("standalone-points", (0, 3_000), |scale| integrated(scale, false)).seeded(1_234),
+    Definition::new("standalone-ranges", (0, 3_000), |scale| integrated(scale, true)).seeded(1_234),
+    Definition::new("long-trace", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[0])),
+    Definition::new("long-trace-32", LONG_TRACE, |scale| trace(scale, 32, MIXTURES[0])),
+    Definition::new("long-trace-64", LONG_TRACE, |scale| trace(scale, 64, MIXTURES[0])),
+    Definition::new("long-trace-uniform", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[1])),
+    Definition::new("long-trace-zipf", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[2])),
+    Definition::new("long-trace-append", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[3])),
+    Definition::new("long-trace-ranges", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[4])),
+    Definition::new("long-trace-clears", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[5])),
 ];
 
-/// A workload: an iterator over its batches, which depend on nothing but its name and its seed. A shorter run is a prefix
-/// of a longer one.
+/// A workload: an iterator over its batches, which depend on nothing but its name, its seed and its scale. A shorter run is a
+/// prefix of a longer one.
 pub struct Workload {
     definition: &'static Definition,
+    seed: u64,
+    scale: Scale,
     rng: Rng,
     generator: Generator,
     next: usize,
@@ -46,11 +102,21 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// The workload of that name, at its full length.
-    pub fn by_name(name: &str, seed: u64) -> Option<Workload> {
+    /// The workload of that name, at its full length; without a seed, with the published one.
+    pub fn by_name(name: &str, seed: impl Into<Option<u64>>) -> Option<Workload> {
         let definition = DEFINITIONS.iter().find(|definition| definition.name == name)?;
         let batches = definition.untimed + definition.timed;
-        Some(Workload { definition, rng: Rng::new(seed), generator: (definition.make)(), next: 0, batches })
+        Some(Workload::new(definition, seed.into().unwrap_or(definition.seed), Scale::FULL, batches))
+    }
+
+    fn new(definition: &'static Definition, seed: u64, scale: Scale, batches: usize) -> Workload {
+        let generator = (definition.make)(scale);
+        Workload { definition, seed, scale, rng: Rng::new(seed), generator, next: 0, batches }
+    }
+
+    /// The same workload from its first batch on.
+    pub fn restarted(&self) -> Workload {
+        Workload::new(self.definition, self.seed, self.scale, self.batches)
     }
 
     /// The names of all workloads.
@@ -63,18 +129,28 @@ impl Workload {
         self.definition.name
     }
 
+    /// The seed.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// How many batches its definition has, untimed ones included.
     pub fn default_batches(&self) -> usize {
         self.definition.untimed + self.definition.timed
     }
 
-    /// The same workload with that many batches, untimed ones included.
-    pub fn with_batches(mut self, batches: usize) -> Workload {
-        self.batches = batches;
-        self
+    /// The same workload, from its first batch on, with that many batches, untimed ones included.
+    pub fn with_batches(self, batches: usize) -> Workload {
+        Workload::new(self.definition, self.seed, self.scale, batches)
     }
 
-    /// How many of the first batches only fill the history: the definition's share of all batches, rounded down.
+    /// The same workload, from its first batch on, at another scale.
+    pub fn with_scale(self, scale: Scale) -> Workload {
+        Workload::new(self.definition, self.seed, scale, self.batches)
+    }
+
+    /// How many of the first batches only fill the history: the definition's share of all batches, rounded down, and not more than
+    /// defined.
     pub fn untimed_batches(&self) -> usize {
         let share = self.batches as u128 * self.definition.untimed as u128 / self.default_batches() as u128;
         share as usize
@@ -117,65 +193,164 @@ fn point(key: &[u8; 16]) -> [u8; 17] {
     end
 }
 
-/// Versions of `skiplisttest` and those after it: batch i reads at i, commits at i + 50, and needs nothing before i.
-fn stepped_batch(index: u64) -> (BatchBuf, Version) {
-    let read_version = Version(index as i64);
-    (BatchBuf::new(Version(index as i64 + 50), read_version), read_version)
+/// A number at the end of a key, or at its begin.
+#[derive(Clone, Copy)]
+enum Distinguishing {
+    Last,
+    First,
 }
 
-/// FoundationDB's own: 2,500 transactions of one read and one write, `[k, k + 1 + rand(0..10))`.
-fn skiplisttest(index: u64, rng: &mut Rng) -> BatchBuf {
-    let (mut batch, read_version) = stepped_batch(index);
-    let mut range = || {
-        let begin = rng.below(20_000_000) as u32;
-        (dotted_key(begin), dotted_key(begin + 1 + rng.below(10) as u32))
-    };
-    for _ in 0..2_500 {
-        batch.push_transaction(read_version, false);
-        let (begin, end) = range();
-        batch.push_read(&begin, &end);
-        let (begin, end) = range();
-        batch.push_write(&begin, &end);
+/// How a number becomes a key: four bytes, big-endian, behind dots or before them.
+#[derive(Clone, Copy)]
+struct Layout {
+    length: usize,
+    place: Distinguishing,
+}
+
+impl Layout {
+    const DOTTED: Layout = Layout { length: 16, place: Distinguishing::Last };
+
+    fn write(self, key: &mut [u8; 128], number: u32) -> &[u8] {
+        let at = match self.place {
+            Distinguishing::Last => self.length - 4,
+            Distinguishing::First => 0,
+        };
+        key.fill(b'.');
+        key[at..at + 4].copy_from_slice(&number.to_be_bytes());
+        &key[..self.length]
     }
-    batch
+}
+
+/// Versions of `skiplisttest` and those after it: batch i reads at i, commits at i + 50, and needs nothing `window` versions before
+/// that.
+fn stepped_batch(index: u64, window: i64) -> (BatchBuf, Version) {
+    let version = index as i64 + 50;
+    (BatchBuf::new(Version(version), Version(version - window)), Version(index as i64))
+}
+
+/// FoundationDB's own: transactions of one read and one write, `[k, k + 1 + rand(0..10))`.
+fn skiplisttest(scale: Scale, transactions: u64, window: i64, layout: Layout) -> Generator {
+    let (transactions, keys) = (scale.of(transactions), scale.of(20_000_000));
+    Box::new(move |index, rng| {
+        let (mut batch, read_version) = stepped_batch(index, window);
+        let (mut begin_key, mut end_key) = ([0; 128], [0; 128]);
+        for _ in 0..transactions {
+            batch.push_transaction(read_version, false);
+            for push in [BatchBuf::push_read, BatchBuf::push_write] {
+                let begin = rng.below(keys) as u32;
+                let end = begin + 1 + rng.below(10) as u32;
+                push(&mut batch, layout.write(&mut begin_key, begin), layout.write(&mut end_key, end));
+            }
+        }
+        batch
+    })
+}
+
+/// The posts' layouts: 40,000 ranges a batch.
+fn layout(scale: Scale, length: usize, place: Distinguishing) -> Generator {
+    skiplisttest(scale, 20_000, 50, Layout { length, place })
 }
 
 /// 500 transactions of 4 reads and 2 writes, all points.
-fn conflictset_points(index: u64, rng: &mut Rng) -> BatchBuf {
-    let (mut batch, read_version) = stepped_batch(index);
-    for _ in 0..500 {
-        batch.push_transaction(read_version, false);
-        for _ in 0..4 {
-            let key = dotted_key(rng.below(10_000_000) as u32);
-            batch.push_read(&key, &point(&key));
+fn conflictset_points(scale: Scale) -> Generator {
+    let (transactions, keys) = (scale.of(500), scale.of(10_000_000));
+    Box::new(move |index, rng| {
+        let (mut batch, read_version) = stepped_batch(index, 50);
+        for _ in 0..transactions {
+            batch.push_transaction(read_version, false);
+            for _ in 0..4 {
+                let key = dotted_key(rng.below(keys) as u32);
+                batch.push_read(&key, &point(&key));
+            }
+            for _ in 0..2 {
+                let key = dotted_key(rng.below(keys) as u32);
+                batch.push_write(&key, &point(&key));
+            }
         }
-        for _ in 0..2 {
-            let key = dotted_key(rng.below(10_000_000) as u32);
-            batch.push_write(&key, &point(&key));
-        }
-    }
-    batch
+        batch
+    })
 }
 
 /// The same with ranges: reads of 1 to 1,000 keys, writes of 1 to 10.
-fn conflictset_ranges(index: u64, rng: &mut Rng) -> BatchBuf {
-    let (mut batch, read_version) = stepped_batch(index);
-    let mut range = |longest: u64| {
-        let begin = rng.below(10_000_000) as u32;
-        (dotted_key(begin), dotted_key(begin + 1 + rng.below(longest) as u32))
-    };
-    for _ in 0..500 {
-        batch.push_transaction(read_version, false);
-        for _ in 0..4 {
-            let (begin, end) = range(1_000);
-            batch.push_read(&begin, &end);
+fn conflictset_ranges(scale: Scale) -> Generator {
+    let (transactions, keys) = (scale.of(500), scale.of(10_000_000));
+    Box::new(move |index, rng| {
+        let (mut batch, read_version) = stepped_batch(index, 50);
+        let mut range = |longest: u64| {
+            let begin = rng.below(keys) as u32;
+            (dotted_key(begin), dotted_key(begin + 1 + rng.below(longest) as u32))
+        };
+        for _ in 0..transactions {
+            batch.push_transaction(read_version, false);
+            for _ in 0..4 {
+                let (begin, end) = range(1_000);
+                batch.push_read(&begin, &end);
+            }
+            for _ in 0..2 {
+                let (begin, end) = range(10);
+                batch.push_write(&begin, &end);
+            }
         }
-        for _ in 0..2 {
-            let (begin, end) = range(10);
-            batch.push_write(&begin, &end);
+        batch
+    })
+}
+
+/// The versions of the integrated workload: a batch's step, how far back `oldest` lies, how far back reads go.
+const INTEGRATED_STEP: i64 = 100;
+const INTEGRATED_WINDOW: i64 = 5_000;
+const INTEGRATED_LAG: i64 = 500;
+
+/// 4,000 transactions of one read each, then one of 1,000 disjoint writes: reads and writes apart from each other.
+fn integrated(scale: Scale, spans: bool) -> Generator {
+    let (transactions, writes, keys) = (scale.of(4_000), scale.of(1_000), scale.of(10_000_000));
+    Box::new(move |index, rng| {
+        // The first batch reads before its version, and not below 0.
+        let version = INTEGRATED_LAG + (index as i64 + 1) * INTEGRATED_STEP;
+        let mut batch = BatchBuf::new(Version(version), Version(version - INTEGRATED_WINDOW));
+        let range = |rng: &mut Rng| {
+            let begin = rng.below(keys) as u32;
+            let length = match spans {
+                false => 1,
+                true if rng.one_in(10) => 1 + rng.below(2_000) as u32,
+                true => 1 + rng.below(20) as u32,
+            };
+            (begin, begin + length)
+        };
+        let ends = |(begin, end): (u32, u32)| -> ([u8; 12], [u8; 13], usize) {
+            let key = |number: u32| -> [u8; 12] {
+                let mut key = [b'.'; 12];
+                key[8..].copy_from_slice(&number.to_be_bytes());
+                key
+            };
+            let mut last = [0; 13];
+            last[..12].copy_from_slice(&key(if spans { end } else { begin }));
+            (key(begin), last, if spans { 12 } else { 13 })
+        };
+        for _ in 0..transactions {
+            let lag = 1 + rng.below(INTEGRATED_LAG as u64) as i64;
+            batch.push_transaction(Version(version - lag), false);
+            let (begin, end, length) = ends(range(rng));
+            batch.push_read(&begin, &end[..length]);
         }
-    }
-    batch
+        batch.push_transaction(Version(version - 1), false);
+        let mut ranges: Vec<(u32, u32)> = (0..writes).map(|_| range(rng)).collect();
+        ranges.sort_unstable();
+        let mut free_from = 0;
+        for (begin, end) in ranges {
+            if begin >= free_from {
+                free_from = end;
+                let (begin, end, length) = ends((begin, end));
+                batch.push_write(&begin, &end[..length]);
+            }
+        }
+        batch
+    })
+}
+
+/// The long trace.
+fn trace(scale: Scale, key_bytes: usize, mixture: Mixture) -> Generator {
+    let mut trace = LongTrace::new(key_bytes, mixture, scale);
+    Box::new(move |index, rng| trace.batch(index, rng))
 }
 
 #[cfg(test)]
@@ -200,7 +375,7 @@ mod tests {
             let batches = |seed, count| -> Vec<BatchBuf> {
                 Workload::by_name(name, seed).expect("it is named").with_batches(count).collect()
             };
-            assert_eq!(batches(1, 4), batches(1, 6)[..4], "{name}");
+            assert_eq!(batches(1, 2), batches(1, 3)[..2], "{name}");
             assert_ne!(batches(1, 1), batches(2, 1), "{name}");
         }
     }
@@ -246,5 +421,97 @@ mod tests {
         check_shape("skiplisttest", (2_500, 1, 1), 20_000_000, (10, 10), false);
         check_shape("conflictset-points", (500, 4, 2), 10_000_000, (1, 1), true);
         check_shape("conflictset-ranges", (500, 4, 2), 10_000_000, (1_000, 10), false);
+    }
+
+    /// Keys of the layouts: where the number stands, and that the rest is dots.
+    #[test]
+    fn layouts_put_four_bytes_before_or_behind_what_is_common() {
+        for (name, length, at) in [
+            ("skiplisttest-16", 16, 12),
+            ("skiplisttest-32-prefix", 32, 28),
+            ("skiplisttest-64-suffix", 64, 0),
+            ("skiplisttest-128-prefix", 128, 124),
+            ("skiplisttest-128-suffix", 128, 0),
+        ] {
+            let buf = Workload::by_name(name, None).unwrap().next().expect("a batch");
+            let ranges = buf.ranges();
+            assert_eq!((buf.transactions().len(), ranges.len()), (20_000, 40_000), "{name}");
+            for range in &ranges {
+                let number = |key: &[u8]| {
+                    assert_eq!(key.len(), length, "{name}");
+                    assert!(key[..at].iter().chain(&key[at + 4..]).all(|&byte| byte == b'.'), "{name}");
+                    u32::from_be_bytes(key[at..at + 4].try_into().expect("four bytes"))
+                };
+                assert!((1..=10).contains(&(number(range.end) - number(range.begin))), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_deep_one_keeps_a_thousand_versions() {
+        let deep = Workload::by_name("skiplisttest-deep", None).unwrap();
+        assert_eq!((deep.default_batches(), deep.untimed_batches()), (1_200, 1_000));
+        for (index, buf) in deep.with_batches(4).enumerate() {
+            let index = index as i64;
+            assert_eq!((buf.version(), buf.oldest()), (Version(index + 50), Version(index - 1_000)));
+            assert_eq!(buf.transactions().len(), 2_500);
+        }
+    }
+
+    #[test]
+    fn integrated_batches_read_in_thousands_and_write_at_once() {
+        for (name, longest) in [("integrated-points", 1), ("integrated-ranges", 2_000)] {
+            let workload = Workload::by_name(name, None).unwrap();
+            assert_eq!((workload.seed(), workload.default_batches()), (1_234, 3_000));
+            let mut lengths = Vec::new();
+            for buf in workload.with_batches(8) {
+                let ranges = buf.ranges();
+                let batch = buf.batch(&ranges);
+                assert_eq!(batch.check(None, Version::ZERO), Ok(()));
+                assert_eq!(batch.version.0 - batch.oldest.0, 5_000);
+                let (last, readers) = batch.transactions.split_last().expect("transactions");
+                assert_eq!((readers.len(), last.reads), (4_000, 0));
+                for reader in readers {
+                    assert_eq!((reader.reads, reader.writes), (1, 0));
+                    assert!((1..=500).contains(&(batch.version.0 - reader.read_version.0)));
+                }
+                let writes = batch.writes(last);
+                assert!(writes.len() > 600 && writes.len() <= 1_000, "{}", writes.len());
+                assert!(writes.is_sorted_by(|left, right| left.end <= right.begin));
+                let number = |key: &[u8]| {
+                    assert_eq!(key[..8], [b'.'; 8]);
+                    u32::from_be_bytes(key[8..12].try_into().expect("12 bytes"))
+                };
+                lengths.extend(
+                    ranges.iter().map(|range| {
+                        if range.is_point() { 1 } else { number(range.end) - number(range.begin) }
+                    }),
+                );
+            }
+            let above = |length: u32| lengths.iter().filter(|&&other| other > length).count();
+            assert!(
+                above(longest) == 0 && lengths.iter().max() >= Some(&(longest - longest / 100)),
+                "{name}"
+            );
+            if longest > 1 {
+                let wide = above(20) as f64 / lengths.len() as f64;
+                assert!((0.09..0.11).contains(&wide), "{wide}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_scale_shrinks_batches_and_keys_alike() {
+        assert_eq!([0.0, -1.0, 1.5, f64::NAN].map(Scale::new), [None; 4]);
+        let tenth = Scale::new(0.1).expect("legal");
+        for name in Workload::names() {
+            let full = Workload::by_name(name, 3).unwrap().next().expect("a batch");
+            let small = Workload::by_name(name, 3).unwrap().with_scale(tenth).next().expect("a batch");
+            let (full, small) = (full.transactions().len(), small.transactions().len());
+            assert!(small.abs_diff(full / 10) <= 1, "{name}: {small} of {full}");
+        }
+        let keys = Workload::by_name("conflictset-points", 3).unwrap().with_scale(tenth).with_batches(20);
+        let greatest = keys.flat_map(|buf| buf.ranges().iter().map(|range| number(range.begin)).max()).max();
+        assert!((990_000..1_000_000).contains(&greatest.expect("keys")));
     }
 }

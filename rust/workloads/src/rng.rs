@@ -4,7 +4,7 @@
 //! reference code; the tests hold their known outputs.
 
 /// SplitMix64: one step of its state and the output for it.
-fn split_mix_64(state: &mut u64) -> u64 {
+pub(crate) fn split_mix_64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
