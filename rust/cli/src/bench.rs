@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::error::Error;
-use crate::history::Index;
+use crate::history::{HistoryArgs, Index};
 use crate::output::{self, Phases, Table};
 use crate::progress::Progress;
 use crate::replay;
@@ -26,12 +26,14 @@ const DEFAULT_RUN: [(&str, usize); 3] =
 pub(crate) struct Args {
     #[arg(value_name = "WORKLOAD | FILE", help = inputs_help())]
     inputs: Vec<String>,
-    /// The conflict set to measure: skiplist or model
-    #[arg(long, default_value = "skiplist")]
-    index: String,
-    /// The conflict set to measure it against
+    /// The conflict set to measure: tree, skiplist or model [default: tree, against skiplist]
+    #[arg(long)]
+    index: Option<String>,
+    /// The conflict set to measure it against; without one where --index alone is given
     #[arg(long)]
     against: Option<String>,
+    #[command(flatten)]
+    history: HistoryArgs,
     /// Rounds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = output::parse_positive)]
     rounds: usize,
@@ -76,10 +78,15 @@ struct Candidate {
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
-    let index = Index::parse(&args.index)?;
-    let against = args.against.as_deref().map(Index::parse).transpose()?;
-    let make_index = || index.make();
-    let make_against = against.map(|against| move || against.make());
+    let index = args.index.as_deref().map_or(Ok(Index::Tree), Index::parse)?;
+    let against = match (&args.index, &args.against) {
+        (_, Some(against)) => Some(Index::parse(against)?),
+        (Some(_), None) => None,
+        (None, None) => Some(Index::SkipList),
+    };
+    let histories = args.history.histories()?;
+    let make_index = || histories.make(index);
+    let make_against = against.map(|against| move || histories.make(against));
     let make_against = make_against.as_ref().map(|make| make as Maker<'_>);
     let names: Vec<&str> = [Some(index), against].into_iter().flatten().map(Index::name).collect();
     let rounds = args.rounds;

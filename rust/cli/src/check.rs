@@ -2,15 +2,18 @@
 
 use crate::Outcome;
 use crate::error::Error;
-use crate::history::{Index, make_witness};
-use crate::output;
+use crate::history::{Histories, HistoryArgs, Index, make_witness};
+use crate::output::{self, Table};
 use crate::progress::Progress;
+use resolver_index::{Config, LEAST_BUDGET};
 use resolver_workloads::compare::{Comparison, Difference};
 use resolver_workloads::counts::Counts;
+use resolver_workloads::input::Unmade;
 use resolver_workloads::part::{Part, Shown};
 use resolver_workloads::shrink::shrink;
 use resolver_workloads::{BatchBuf, RandomBatches};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::time::Instant;
 
@@ -22,6 +25,9 @@ const ENOUGH_FOR_EVERY_KIND: u64 = 10_000;
 
 /// How many transactions may be decided while a failing input is made smaller.
 const SHRINKING_EFFORT: u64 = 3_000_000;
+
+/// The tree's budgets where none is asked for, one a history in turn: so small that reclamation goes on all the time, and ever larger.
+const BUDGETS: [u64; 4] = [LEAST_BUDGET, 2 * LEAST_BUDGET, 4 * LEAST_BUDGET, 32 * LEAST_BUDGET];
 
 /// The most batches of a failing input that are printed.
 const PRINTED_BATCHES: usize = 20;
@@ -37,12 +43,17 @@ pub(crate) struct Args {
     seed: u64,
     #[arg(long, default_value = "adversarial", help = shape_help())]
     shape: String,
-    /// The conflict set to check: skiplist or model
-    #[arg(long, default_value = "skiplist")]
+    /// The conflict set to check: tree, skiplist or model
+    #[arg(long, default_value = "tree")]
     index: String,
     /// The references, separated by commas
-    #[arg(long, default_value = "model", value_delimiter = ',')]
+    #[arg(long, default_value = "skiplist,model", value_delimiter = ',')]
     against: Vec<String>,
+    #[command(flatten)]
+    history: HistoryArgs,
+    /// Check the whole tree after every batch
+    #[arg(long)]
+    validate: bool,
     /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
@@ -59,6 +70,8 @@ struct Document {
     too_old: u64,
     too_old_by_cutoff: u64,
     reports: u64,
+    fallbacks: u64,
+    counters: BTreeMap<&'static str, u64>,
     failures: u64,
     seconds: f64,
 }
@@ -67,29 +80,49 @@ struct Document {
 struct Sets {
     index: Index,
     against: Vec<Index>,
+    histories: Histories,
+    budget: Option<u64>,
+    validate: bool,
 }
 
 impl Sets {
-    fn fresh(&self) -> Comparison {
-        let references = self.against.iter().map(|index| index.make()).collect();
-        Comparison::new(self.index.make(), references, make_witness())
+    fn new(args: &Args) -> Result<Sets, Error> {
+        Ok(Sets {
+            index: Index::parse(&args.index)?,
+            against: args.against.iter().map(|name| Index::parse(name)).collect::<Result<_, _>>()?,
+            histories: args.history.histories()?,
+            budget: args.history.budget()?,
+            validate: args.validate,
+        })
+    }
+
+    /// The tree's budget for the history that a seed makes.
+    fn budget(&self, seed: u64) -> u64 {
+        self.budget.unwrap_or(BUDGETS[(seed % BUDGETS.len() as u64) as usize])
+    }
+
+    /// Fresh sets. The budget is the checked set's alone: a reference that reclaims by itself can follow nobody.
+    fn fresh(&self, seed: u64) -> Result<Comparison, Unmade> {
+        let index = self.histories.with_budget(self.budget(seed)).make(self.index)?;
+        let unbounded = self.histories.with_budget(Config::default().budget_bytes);
+        let references = self.against.iter().map(|&index| unbounded.make(index)).collect::<Result<_, _>>()?;
+        let comparison = Comparison::new(index, references, make_witness());
+        Ok(if self.validate { comparison.validating() } else { comparison })
     }
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
-    let sets = Sets {
-        index: Index::parse(&args.index)?,
-        against: args.against.iter().map(|name| Index::parse(name)).collect::<Result<_, _>>()?,
-    };
+    let sets = Sets::new(args)?;
     let start = Instant::now();
     let progress = Progress::new(&args.shape, args.transactions);
     let mut counts = Counts::default();
+    let mut counters = BTreeMap::new();
     let mut failures = 0;
     let mut seed = args.seed;
     while counts.transactions < args.transactions && failures == 0 {
         let left = args.transactions - counts.transactions;
         let batches = || batches(&args.shape, seed, left.min(TRANSACTIONS_PER_HISTORY));
-        let mut comparison = sets.fresh();
+        let mut comparison = sets.fresh(seed)?;
         for (number, buf) in batches()?.enumerate() {
             if let Err(difference) = comparison.step(&buf.batch(&buf.ranges())) {
                 failures += 1;
@@ -100,6 +133,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
             progress.advance(buf.transactions().len() as u64);
         }
         counts.merge(comparison.counts());
+        for (name, count) in comparison.index().counters() {
+            *counters.entry(name).or_default() += count;
+        }
         seed = seed.wrapping_add(1);
     }
     drop(progress);
@@ -122,6 +158,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         too_old: counts.too_old,
         too_old_by_cutoff: counts.too_old_by_cutoff,
         reports: counts.reports,
+        fallbacks: counts.fallbacks,
+        counters,
         failures,
         seconds: start.elapsed().as_secs_f64(),
     };
@@ -163,14 +201,15 @@ fn explain(args: &Args, sets: &Sets, seed: u64, difference: &Difference, prefix:
     output::note(format_args!(
         "check failed: shape {shape}, seed {seed}, batch {}: {difference}\n\
          the smallest failing prefix is {} batches; to run it again: resolver check --shape {shape} --seed {seed} \
-         --transactions {} --index {index} --against {}",
+         --transactions {} --index {index} --against {} --budget {}",
         parts.len() - 1,
         parts.len(),
         transactions(&parts),
-        against.join(",")
+        against.join(","),
+        sets.budget(seed)
     ));
     let small = shrink(parts, SHRINKING_EFFORT, &mut |parts| {
-        let mut comparison = sets.fresh();
+        let Ok(mut comparison) = sets.fresh(seed) else { return false };
         let first = parts.iter().find_map(|part| comparison.step(&part.batch()).err());
         first.is_some_and(|first| discriminant(&first) == discriminant(difference))
     });
@@ -190,10 +229,15 @@ impl Document {
     fn print(&self, sets: &Sets) -> Result<(), Error> {
         let Document { seed, shape, transactions, batches, .. } = self;
         let against: Vec<&str> = sets.against.iter().map(|index| index.name()).collect();
+        let mut counters = Table::new(&["counter", "count"]);
+        for (name, count) in &self.counters {
+            counters.row(vec![name.replace('_', " "), count.to_string()]);
+        }
+        let counters = if self.counters.is_empty() { String::new() } else { format!("\n{counters}") };
         output::print(format_args!(
             "{} against {}, shape {shape}, seed {seed}: {transactions} transactions in {batches} batches\n\
-             {} committed, {} conflicts, {} too old ({} by the cutoff alone), {} reports\n\
-             {} failures in {}\n",
+             {} committed, {} conflicts, {} too old ({} by the cutoff alone), {} reports, {} fallbacks\n\
+             {} failures in {}\n{counters}",
             sets.index.name(),
             against.join(", "),
             self.committed,
@@ -201,6 +245,7 @@ impl Document {
             self.too_old,
             self.too_old_by_cutoff,
             self.reports,
+            self.fallbacks,
             self.failures,
             output::seconds(self.seconds)
         ))

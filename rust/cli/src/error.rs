@@ -1,8 +1,9 @@
 //! What ends a command early.
 
 use crate::history::Index;
+use resolver_index::pool::UnknownBacking;
 use resolver_workloads::capture::CaptureError;
-use resolver_workloads::input::Refused;
+use resolver_workloads::input::{RunError, Unmade};
 use resolver_workloads::measure::MeasureError;
 use resolver_workloads::{RandomBatches, Workload};
 use std::io;
@@ -11,10 +12,16 @@ use thiserror::Error;
 /// What ends a command early, in one line.
 #[derive(Debug, Error)]
 pub(crate) enum Error {
-    #[error("unknown index {0:?}; there are {known}", known = Index::NAMES.join(", "))]
+    #[error("unknown index {0:?}; there are {known}", known = Index::names())]
     UnknownIndex(String),
-    #[error("the index \"tree\" is not there yet; there are {known}", known = Index::NAMES.join(", "))]
-    NoTreeYet,
+    #[error("{0:?} is no size: a number of bytes, or one with KiB, MiB, GiB or TiB behind it")]
+    NoSize(String),
+    #[error("unknown retention {0:?}; there are window, budget")]
+    UnknownRetention(String),
+    #[error("--pages: {0}")]
+    UnknownBacking(#[from] UnknownBacking),
+    #[error(transparent)]
+    Unmade(#[from] Unmade),
     #[error("{0}: no file and no workload of that name; the workloads are {known}", known = Workload::names().join(", "))]
     UnknownWorkload(String),
     #[error("unknown shape {0:?}; there are {known}", known = RandomBatches::shapes().join(", "))]
@@ -22,7 +29,7 @@ pub(crate) enum Error {
     #[error("{file}: {source}")]
     Capture { file: String, source: CaptureError },
     #[error("{file}: {source}")]
-    Refused { file: String, source: Refused },
+    Run { file: String, source: RunError },
     #[error("{workload}: {source}")]
     Measure { workload: String, source: MeasureError },
     #[error("cannot write the results: {0}")]
@@ -33,7 +40,8 @@ impl Error {
     /// 1 where the conflict sets are at fault, 2 where usage or input is.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Error::Measure { source: MeasureError::Decisions { .. }, .. } => 1,
+            Error::Measure { source: MeasureError::Decisions { .. }, .. }
+            | Error::Run { source: RunError::Broken { .. }, .. } => 1,
             _ => 2,
         }
     }

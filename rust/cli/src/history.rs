@@ -1,48 +1,107 @@
-//! Which conflict set a name on the command line means.
+//! Which conflict set a name on the command line means, and how it is made.
 
 use crate::error::Error;
+use crate::output;
+use resolver_index::{Backing, Config};
 use resolver_oracle::{Model, SkipList};
+use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{ConflictSet, Retention};
+use resolver_workloads::input::Unmade;
 
 /// A conflict set that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Index {
+    Tree,
     SkipList,
     Model,
 }
 
 impl Index {
-    /// The names that [`Index::parse`] knows.
-    pub(crate) const NAMES: [&str; 2] = ["skiplist", "model"];
+    /// Every conflict set.
+    const ALL: [Index; 3] = [Index::Tree, Index::SkipList, Index::Model];
+
+    /// The names that [`Index::parse`] knows, to be read.
+    pub(crate) fn names() -> String {
+        Index::ALL.map(Index::name).join(", ")
+    }
 
     pub(crate) fn parse(name: &str) -> Result<Index, Error> {
-        match name {
-            "skiplist" => Ok(Index::SkipList),
-            "model" => Ok(Index::Model),
-            "tree" => Err(Error::NoTreeYet),
-            _ => Err(Error::UnknownIndex(name.to_owned())),
-        }
+        let named = Index::ALL.into_iter().find(|index| index.name() == name);
+        named.ok_or_else(|| Error::UnknownIndex(name.to_owned()))
     }
 
     pub(crate) fn name(self) -> &'static str {
         match self {
+            Index::Tree => "tree",
             Index::SkipList => "skiplist",
             Index::Model => "model",
         }
     }
+}
 
-    /// A fresh conflict set as a server would use it.
-    pub(crate) fn make(self) -> Box<dyn ConflictSet> {
-        match self {
-            Index::SkipList => Box::new(SkipList::new(Retention::Window)),
-            Index::Model => Box::new(Model::new(Retention::Window)),
-        }
+/// How histories are made. Skip list and model have no budget.
+#[derive(clap::Args)]
+pub(crate) struct HistoryArgs {
+    /// The most that the tree may hold: bytes, or a number of KiB, MiB, GiB or TiB [default: 1GiB]
+    #[arg(long, value_name = "SIZE")]
+    budget: Option<String>,
+    /// Where the tree's memory comes from: heap, 4k, thp or hugetlb
+    #[arg(long, value_name = "BACKING", default_value = "heap")]
+    pages: String,
+    /// What a history may forget: window (what lies below the batches' oldest) or budget (only what does not fit; research)
+    #[arg(long, default_value = "window")]
+    retention: String,
+}
+
+impl HistoryArgs {
+    pub(crate) fn histories(&self) -> Result<Histories, Error> {
+        let default = Config::default();
+        let budget = self.budget()?;
+        Ok(Histories {
+            retention: match self.retention.as_str() {
+                "window" => Retention::Window,
+                "budget" => Retention::Budget,
+                _ => return Err(Error::UnknownRetention(self.retention.clone())),
+            },
+            tree: Config {
+                budget_bytes: budget.unwrap_or(default.budget_bytes),
+                backing: self.pages.parse::<Backing>()?,
+                ..default
+            },
+        })
+    }
+
+    /// The budget that was asked for, if any.
+    pub(crate) fn budget(&self) -> Result<Option<u64>, Error> {
+        let parse = |size: &String| output::parse_size(size).ok_or_else(|| Error::NoSize(size.clone()));
+        self.budget.as_ref().map(parse).transpose()
     }
 }
 
-/// A fresh reference that a replay follows by where its own history parts from the recorded one.
-pub(crate) fn make_follower() -> Box<dyn ConflictSet> {
-    Index::SkipList.make()
+/// Makes histories as the command line wants them.
+#[derive(Clone, Copy)]
+pub(crate) struct Histories {
+    retention: Retention,
+    tree: Config,
+}
+
+impl Histories {
+    /// The same with another budget for the tree.
+    pub(crate) fn with_budget(self, budget_bytes: u64) -> Histories {
+        Histories { tree: Config { budget_bytes, ..self.tree }, ..self }
+    }
+
+    /// A fresh conflict set.
+    pub(crate) fn make(&self, index: Index) -> Result<Box<dyn ConflictSet>, Unmade> {
+        Ok(match index {
+            Index::Tree => {
+                let config = TreeConfig { retention: self.retention, index: self.tree };
+                Box::new(TreeSet::new(config).map_err(|error| Unmade(format!("the tree: {error}")))?)
+            }
+            Index::SkipList => Box::new(SkipList::new(self.retention)),
+            Index::Model => Box::new(Model::new(self.retention)),
+        })
+    }
 }
 
 /// A fresh history that never forgets.

@@ -104,6 +104,15 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
+/// Reads a number of bytes, or of a unit of them.
+pub(crate) fn parse_size(text: &str) -> Option<u64> {
+    let units = [("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)];
+    let in_unit = |(unit, bytes): (&str, u64)| Some((text.strip_suffix(unit)?, bytes));
+    let (number, unit) = units.into_iter().find_map(in_unit).unwrap_or((text, 1));
+    let digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    number.parse::<u64>().ok().filter(|_| digits)?.checked_mul(unit)
+}
+
 /// Reads a number from 1 on.
 pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
     match text.parse() {

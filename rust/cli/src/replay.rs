@@ -2,14 +2,14 @@
 
 use crate::Outcome;
 use crate::error::Error;
-use crate::history::{Index, make_follower};
+use crate::history::{Histories, HistoryArgs, Index};
 use crate::output::{self, Phases, Table};
 use crate::progress::Progress;
 use resolver_types::{STAGES, Version};
 use resolver_workloads::capture::CaptureReader;
 use resolver_workloads::input::Recording;
 use resolver_workloads::measure::Pass;
-use resolver_workloads::replay::{Mismatch, Replayed, replay};
+use resolver_workloads::replay::{Mismatch, Replay, Replayed};
 use serde::Serialize;
 use std::path::Path;
 
@@ -17,14 +17,22 @@ use std::path::Path;
 const PRINTED_MISMATCHES: usize = 20;
 
 /// Replay captures and compare every verdict and report with the recorded one
+///
+/// Where the budget does not hold what the recorded history held, transactions become too old by the cutoff alone. They are counted
+/// apart and are no mismatches; from there on, the decisions are compared with those of a skip list that follows the cutoff.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Captures, plain or compressed with zstd
     #[arg(required = true)]
     files: Vec<String>,
-    /// The conflict set: skiplist or model
-    #[arg(long, default_value = "skiplist")]
+    /// The conflict set: tree, skiplist or model
+    #[arg(long, default_value = "tree")]
     index: String,
+    #[command(flatten)]
+    history: HistoryArgs,
+    /// Check the whole tree after every batch of the replay
+    #[arg(long)]
+    validate: bool,
     /// Timed passes over each file, each through a fresh history; the median counts
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = output::parse_positive)]
     rounds: usize,
@@ -47,6 +55,7 @@ struct File {
     conflicts: u64,
     too_old: u64,
     too_old_by_cutoff: u64,
+    fallbacks: u64,
     mismatches: u64,
     report_mismatches: u64,
     truncated: bool,
@@ -60,10 +69,11 @@ struct File {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     let index = Index::parse(&args.index)?;
+    let histories = args.history.histories()?;
     let mut files = Vec::new();
     let mut printed = 0;
     for name in &args.files {
-        let (file, mismatches) = replay_file(name, index, args.rounds)?;
+        let (file, mismatches) = replay_file(name, index, &histories, args)?;
         for mismatch in mismatches.iter().take(PRINTED_MISMATCHES - printed) {
             output::note(format_args!("{name}: {mismatch}"));
             printed += 1;
@@ -93,22 +103,28 @@ pub(crate) fn read(name: &str) -> Result<Recording, Error> {
     Ok(recording)
 }
 
-fn replay_file(name: &str, index: Index, rounds: usize) -> Result<(File, Vec<Mismatch>), Error> {
+fn replay_file(
+    name: &str,
+    index: Index,
+    histories: &Histories,
+    args: &Args,
+) -> Result<(File, Vec<Mismatch>), Error> {
     let recording = read(name)?;
-    let refused = |source| Error::Refused { file: name.to_owned(), source };
+    let ended = |source| Error::Run { file: name.to_owned(), source };
     let views = recording.input.views();
     let batches = views.batches();
-    let progress = Progress::new(name, batches * (rounds as u64 + 2));
-    let make = || index.make();
+    let progress = Progress::new(name, batches * (args.rounds as u64 + 2));
+    let make = || histories.make(index);
+    let reference = || histories.make(Index::SkipList);
 
-    let replayed = replay(&views, &recording.recorded, &make, &make_follower, &mut || progress.advance(1))
-        .map_err(refused)?;
+    let replay = Replay { make: &make, reference: &reference, validate: args.validate };
+    let replayed = replay.run(&views, &recording.recorded, &mut || progress.advance(1)).map_err(ended)?;
     let mut timed = Vec::new();
-    for _ in 0..rounds {
-        timed.push(Pass::run(&views, &make, false).map_err(refused)?);
+    for _ in 0..args.rounds {
+        timed.push(Pass::run(&views, &make, false).map_err(ended)?);
         progress.advance(batches);
     }
-    let staged = Pass::run(&views, &make, true).map_err(refused)?;
+    let staged = Pass::run(&views, &make, true).map_err(ended)?;
 
     let Replayed { counts, mismatches, report_mismatches, shown, .. } = replayed;
     let file = File {
@@ -119,6 +135,7 @@ fn replay_file(name: &str, index: Index, rounds: usize) -> Result<(File, Vec<Mis
         conflicts: counts.conflicts,
         too_old: counts.too_old,
         too_old_by_cutoff: counts.too_old_by_cutoff,
+        fallbacks: counts.fallbacks,
         mismatches,
         report_mismatches,
         truncated: recording.truncated,
@@ -141,6 +158,7 @@ fn print_tables(files: &[File]) -> Result<(), Error> {
         "conflicts",
         "too old",
         "by cutoff",
+        "fallbacks",
         "mismatches",
         "report mismatches",
         "decision hash",
@@ -159,6 +177,7 @@ fn print_tables(files: &[File]) -> Result<(), Error> {
             file.conflicts,
             file.too_old,
             file.too_old_by_cutoff,
+            file.fallbacks,
             file.mismatches,
             file.report_mismatches,
         ];

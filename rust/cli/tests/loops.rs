@@ -5,10 +5,10 @@ use resolver_oracle::{Model, SkipList};
 use resolver_types::{Batch, BatchError, ConflictSet, Retention, StageTimes, Verdict, Verdicts, Version};
 use resolver_workloads::capture::CaptureReader;
 use resolver_workloads::compare::{Comparison, Difference};
-use resolver_workloads::input::Recording;
+use resolver_workloads::input::{Maker, Recording, Unmade};
 use resolver_workloads::measure::{MeasureError, measure, measure_ticks};
 use resolver_workloads::part::Part;
-use resolver_workloads::replay::{Expectation, replay};
+use resolver_workloads::replay::{Expectation, Replay, Replayed};
 use resolver_workloads::shrink::shrink;
 use resolver_workloads::{BatchBuf, RandomBatches, captures_dir};
 
@@ -93,20 +93,28 @@ impl ConflictSet for Bent {
     }
 }
 
-fn bent(gives_up: bool, loses_writes: bool) -> impl Fn() -> Box<dyn ConflictSet> {
-    move || Box::new(Bent::new(gives_up, loses_writes))
+type Made = Result<Box<dyn ConflictSet>, Unmade>;
+
+fn bent(gives_up: bool, loses_writes: bool) -> impl Fn() -> Made {
+    move || Ok(Box::new(Bent::new(gives_up, loses_writes)))
 }
 
-fn model() -> Box<dyn ConflictSet> {
-    Box::new(Model::new(Retention::Window))
+fn model() -> Made {
+    Ok(Box::new(Model::new(Retention::Window)))
 }
 
-fn skip_list() -> Box<dyn ConflictSet> {
-    Box::new(SkipList::new(Retention::Window))
+fn skip_list() -> Made {
+    Ok(Box::new(SkipList::new(Retention::Window)))
 }
 
-fn never_forgetting() -> Box<dyn ConflictSet> {
-    Box::new(Model::new(Retention::Budget))
+fn never_forgetting() -> Made {
+    Ok(Box::new(Model::new(Retention::Budget)))
+}
+
+/// Replays beside a skip list that follows where that is needed.
+fn replay(recording: &Recording, make: Maker<'_>) -> Replayed {
+    let replay = Replay { make, reference: &skip_list, validate: false };
+    replay.run(&recording.input.views(), &recording.recorded, &mut || ()).expect("a committed capture")
 }
 
 fn recording(name: &str) -> Recording {
@@ -117,10 +125,9 @@ fn recording(name: &str) -> Recording {
 fn a_replay_follows_a_history_that_gives_up_early() {
     for name in ["sim-inventory.fdbcap.zst", "bench-ranges.fdbcap.zst", "driver-mixed.fdbcap.zst"] {
         let recording = recording(name);
-        let views = recording.input.views();
-        let found = replay(&views, &recording.recorded, &bent(true, false), &skip_list, &mut || ()).unwrap();
+        let found = replay(&recording, &bent(true, false));
         assert_eq!((found.mismatches, found.report_mismatches), (0, 0), "{name}: {:?}", found.shown);
-        let exact = replay(&views, &recording.recorded, &model, &skip_list, &mut || ()).unwrap();
+        let exact = replay(&recording, &model);
         assert_eq!((exact.mismatches, exact.counts.too_old_by_cutoff), (0, 0), "{name}");
         if name.starts_with("sim") {
             assert!(found.counts.too_old_by_cutoff > 0, "{name}");
@@ -132,12 +139,10 @@ fn a_replay_follows_a_history_that_gives_up_early() {
 #[test]
 fn a_replay_finds_lost_writes_whether_it_follows_or_not() {
     let recording = recording("sim-cycle.fdbcap.zst");
-    let views = recording.input.views();
     for (gives_up, expectation) in [(false, Expectation::Recorded), (true, Expectation::Following)] {
-        let make = bent(gives_up, true);
-        let found = replay(&views, &recording.recorded, &make, &skip_list, &mut || ()).unwrap();
+        let found = replay(&recording, &bent(gives_up, true));
         assert!(found.mismatches > 0);
-        assert_eq!(found.counts.batches, views.batches(), "it goes on to the end");
+        assert_eq!(found.counts.batches, recording.recorded.len() as u64, "it goes on to the end");
         assert!(found.shown.len() as u64 <= found.mismatches + found.report_mismatches);
         let last = found.shown.last().expect("a mismatch is shown");
         assert_eq!(last.expectation, expectation);
@@ -148,12 +153,15 @@ fn a_replay_finds_lost_writes_whether_it_follows_or_not() {
 #[test]
 fn a_replay_follows_where_the_retention_ignores_oldest() {
     let recording = recording("driver-tiny.fdbcap.zst");
-    let views = recording.input.views();
-    let found =
-        replay(&views, &recording.recorded, &never_forgetting, &never_forgetting, &mut || ()).unwrap();
+    let replay = Replay { make: &never_forgetting, reference: &never_forgetting, validate: true };
+    let found = replay.run(&recording.input.views(), &recording.recorded, &mut || ()).unwrap();
     assert_eq!((found.mismatches, found.report_mismatches), (0, 0), "{:?}", found.shown);
     assert_eq!(found.counts.too_old, 0);
     assert_eq!(found.cutoff, None);
+}
+
+fn comparison(index: impl Fn() -> Made, references: Vec<Box<dyn ConflictSet>>) -> Comparison {
+    Comparison::new(index().unwrap(), references, never_forgetting().unwrap())
 }
 
 /// The first difference between a set and its references over the batches of a seed, and which batch it is.
@@ -172,8 +180,8 @@ fn first_difference(
 #[test]
 fn references_follow_a_history_that_gives_up_early() {
     for shape in RandomBatches::shapes() {
-        let references = vec![skip_list(), model()];
-        let mut comparison = Comparison::new(bent(true, false)(), references, never_forgetting());
+        let references = vec![skip_list().unwrap(), model().unwrap()];
+        let mut comparison = comparison(bent(true, false), references);
         let transactions = if shape == "long-keys" { 500 } else { 5_000 };
         assert_eq!(first_difference(&mut comparison, shape, transactions), None, "{shape}");
         let counts = comparison.counts();
@@ -184,14 +192,14 @@ fn references_follow_a_history_that_gives_up_early() {
 
 #[test]
 fn the_witness_alone_finds_lost_writes() {
-    let mut comparison = Comparison::new(bent(true, true)(), Vec::new(), never_forgetting());
+    let mut comparison = comparison(bent(true, true), Vec::new());
     let (_, difference) = first_difference(&mut comparison, "hot", 5_000).expect("a difference");
     assert!(matches!(difference, Difference::Forgotten { index: "bent", .. }), "{difference}");
 }
 
 #[test]
 fn a_difference_shrinks_to_a_few_transactions() {
-    let compare = || Comparison::new(bent(false, true)(), vec![model()], never_forgetting());
+    let compare = || comparison(bent(false, true), vec![model().unwrap()]);
     let (number, _) = first_difference(&mut compare(), "adversarial", 5_000).expect("a difference");
     let prefix: Vec<BatchBuf> =
         RandomBatches::new("adversarial", 3, 5_000).expect("a known shape").take(number + 1).collect();
@@ -221,7 +229,7 @@ fn candidates_that_decide_differently_are_not_timed() {
 fn a_measurement_has_a_ratio_only_against_another() {
     let recording = recording("sim-cycle.fdbcap.zst");
     let views = recording.input.views();
-    for against in [None, Some(&model as &dyn Fn() -> Box<dyn ConflictSet>)] {
+    for against in [None, Some(&model as Maker<'_>)] {
         let mut ticks = 0;
         let found = measure(&views, &skip_list, against, 2, &mut || ticks += 1).unwrap();
         assert_eq!(ticks, measure_ticks(2, against.is_some()));

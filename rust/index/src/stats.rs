@@ -1,9 +1,25 @@
 //! What the tree counts.
 
-/// Counters since the tree was made; none of them takes part in a decision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Stats {
+/// Declares [`Stats`] and the list of its fields from one text, so that no counter can be left out of a report.
+macro_rules! counters {
+    ($($(#[$doc:meta])* pub $name:ident: u64,)+) => {
+        /// Counters since the tree was made; none of them takes part in a decision.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Stats {
+            $($(#[$doc])* pub $name: u64,)+
+        }
+
+        impl Stats {
+            /// Every counter by its name, in the order of declaration.
+            pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name)),+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
     /// Separators compared with endpoints on the way down, by head.
     pub routing_head_comparisons: u64,
     /// Of these, the ones that had to go on to key bytes.

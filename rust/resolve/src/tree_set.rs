@@ -201,6 +201,14 @@ impl ConflictSet for TreeSet {
     fn stage_times(&self) -> StageTimes {
         self.clock.times()
     }
+
+    fn validate(&self) -> Result<(), String> {
+        self.tree.validate().map(drop).map_err(|broken| broken.to_string())
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.tree.stats().fields().collect()
+    }
 }
 
 impl TreeSet {

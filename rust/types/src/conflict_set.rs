@@ -63,4 +63,17 @@ pub trait ConflictSet {
 
     /// The time spent in each stage while the clock was on.
     fn stage_times(&self) -> StageTimes;
+
+    /// Checks the whole history for what must always hold of it, in time linear in the history. For tests and fuzzing.
+    ///
+    /// # Errors
+    /// The first invariant found broken, by its number, and what was found.
+    fn validate(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What the history counts of its own work since creation, by name. Nothing of it takes part in a decision.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }

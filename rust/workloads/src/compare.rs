@@ -1,6 +1,7 @@
 //! Comparing one conflict set with others, batch by batch.
 
 use crate::counts::Counts;
+use crate::decide::{decide, follow};
 use crate::part::Part;
 use resolver_types::{Batch, BatchError, ConflictSet, Verdict, Verdicts, Version};
 use thiserror::Error;
@@ -62,6 +63,14 @@ pub enum Difference {
         /// The cutoff after it.
         after: Option<Version>,
     },
+    /// After the batch, the checked set's history is not what it must be.
+    #[error("{index} is broken: {found}")]
+    Broken {
+        /// The checked set's name.
+        index: &'static str,
+        /// The invariant's number, and what was found.
+        found: String,
+    },
     /// A set refused the batch.
     #[error("{set} refuses it: {source}")]
     Refused {
@@ -76,11 +85,13 @@ pub enum Difference {
 ///
 /// Before each batch the references are told the set's cutoff, and then have to give the same verdicts and reports.
 /// Besides, a witness, a history that never forgets, is given exactly the transactions that the set commits, and
-/// must not find a conflict among them: what the set gave up, it also rejected.
+/// must not find a conflict among them: what the set gave up, it also rejected. Where the set's budget cannot hold a batch's
+/// writes, all of them fall back on the batch's version.
 pub struct Comparison {
     index: Box<dyn ConflictSet>,
     references: Vec<Box<dyn ConflictSet>>,
     witness: Box<dyn ConflictSet>,
+    validate: bool,
     counts: Counts,
     found: Verdicts,
     other: Verdicts,
@@ -99,10 +110,21 @@ impl Comparison {
             index,
             references,
             witness,
+            validate: false,
             counts: Counts::default(),
             found: Verdicts::default(),
             other: Verdicts::default(),
         }
+    }
+
+    /// Checks the set's whole history after every batch as well.
+    pub fn validating(self) -> Comparison {
+        Comparison { validate: true, ..self }
+    }
+
+    /// The checked set.
+    pub fn index(&self) -> &dyn ConflictSet {
+        &*self.index
     }
 
     /// The decisions so far.
@@ -115,10 +137,15 @@ impl Comparison {
     /// # Errors
     /// The first difference; the comparison cannot go on after it.
     pub fn step(&mut self, batch: &Batch<'_>) -> Result<(), Difference> {
+        let refused = |set: &dyn ConflictSet| {
+            let set = set.name();
+            move |source: BatchError| Difference::Refused { set, source }
+        };
         let cutoff = self.index.cutoff();
-        decide(&mut *self.index, batch, &mut self.found)?;
+        let decided = decide(&mut *self.index, batch, &mut self.found).map_err(refused(&*self.index))?;
         if let Some(before) = cutoff
             && self.index.cutoff() < Some(before)
+            && !decided.fell_back
         {
             let (index, after) = (self.index.name(), self.index.cutoff());
             return Err(Difference::CutoffWentDown { index, before, after });
@@ -127,7 +154,7 @@ impl Comparison {
             if let Some(cutoff) = cutoff {
                 reference.set_floor(cutoff);
             }
-            decide(&mut **reference, batch, &mut self.other)?;
+            follow(&mut **reference, &decided, batch, &mut self.other).map_err(refused(&**reference))?;
             if let Some(difference) =
                 difference((self.index.name(), &self.found), (reference.name(), &self.other))
             {
@@ -135,19 +162,18 @@ impl Comparison {
             }
         }
         let committed = Part::of(batch, |index| self.found.verdicts[index] == Verdict::Committed);
-        decide(&mut *self.witness, &committed.batch(), &mut self.other)?;
+        follow(&mut *self.witness, &decided, &committed.batch(), &mut self.other)
+            .map_err(refused(&*self.witness))?;
         if let Some(nth) = self.other.verdicts.iter().position(|&verdict| verdict != Verdict::Committed) {
             return Err(Difference::Forgotten { nth, index: self.index.name() });
         }
-        self.counts.add(batch, &self.found, self.index.effective_oldest());
+        if self.validate {
+            let index = self.index.name();
+            self.index.validate().map_err(|found| Difference::Broken { index, found })?;
+        }
+        self.counts.add(batch, &self.found, &decided);
         Ok(())
     }
-}
-
-fn decide(set: &mut dyn ConflictSet, batch: &Batch<'_>, verdicts: &mut Verdicts) -> Result<(), Difference> {
-    set.judge(batch, verdicts)
-        .and_then(|()| set.commit(batch, verdicts))
-        .map_err(|source| Difference::Refused { set: set.name(), source })
 }
 
 fn difference(

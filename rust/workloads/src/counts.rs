@@ -1,6 +1,7 @@
 //! Counting decisions.
 
-use resolver_types::{Batch, Verdict, Verdicts, Version};
+use crate::decide::Decided;
+use resolver_types::{Batch, Verdict, Verdicts};
 
 /// How often each decision occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,13 +20,15 @@ pub struct Counts {
     pub too_old_by_cutoff: u64,
     /// Transactions whose conflicting reads were reported.
     pub reports: u64,
+    /// Batches whose writes the budget could not hold, after which the history fell back on their version.
+    pub fallbacks: u64,
 }
 
 impl Counts {
     /// Adds the decisions about one batch and returns how many transactions were too old by the cutoff alone.
-    /// `effective_oldest` is the one that this batch was judged by: what the set answers once the batch is committed.
-    pub fn add(&mut self, batch: &Batch<'_>, verdicts: &Verdicts, effective_oldest: Version) -> u64 {
+    pub fn add(&mut self, batch: &Batch<'_>, verdicts: &Verdicts, decided: &Decided) -> u64 {
         self.batches += 1;
+        self.fallbacks += u64::from(decided.fell_back);
         self.transactions += batch.transactions.len() as u64;
         let mut by_cutoff = 0;
         for (transaction, verdict) in batch.transactions.iter().zip(&verdicts.verdicts) {
@@ -34,7 +37,7 @@ impl Counts {
                 Verdict::Conflict => self.conflicts += 1,
                 Verdict::TooOld => {
                     self.too_old += 1;
-                    by_cutoff += u64::from(transaction.read_version >= effective_oldest);
+                    by_cutoff += u64::from(transaction.read_version >= decided.effective_oldest);
                 }
             }
         }
@@ -52,5 +55,6 @@ impl Counts {
         self.too_old += other.too_old;
         self.too_old_by_cutoff += other.too_old_by_cutoff;
         self.reports += other.reports;
+        self.fallbacks += other.fallbacks;
     }
 }

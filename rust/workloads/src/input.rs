@@ -5,19 +5,40 @@ use crate::capture::{CaptureError, CaptureReader, Record};
 use resolver_types::{Batch, BatchError, ConflictSet, KeyRange, Verdicts, Version};
 use thiserror::Error;
 
-/// Makes a fresh conflict set.
-pub type Maker<'a> = &'a dyn Fn() -> Box<dyn ConflictSet>;
+/// Makes a fresh conflict set, or says why it cannot.
+pub type Maker<'a> = &'a dyn Fn() -> Result<Box<dyn ConflictSet>, Unmade>;
 
-/// A conflict set refused a batch of the input.
-#[derive(Clone, Debug, Error)]
-#[error("{set} refuses batch {batch}: {source}")]
-pub struct Refused {
-    /// The conflict set's name.
-    pub set: &'static str,
-    /// The batch, counted from 0.
-    pub batch: u64,
-    /// Why.
-    pub source: BatchError,
+/// A conflict set could not be made, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Unmade(pub String);
+
+/// What ends a run over an input early.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RunError {
+    /// A conflict set could not be made.
+    #[error(transparent)]
+    Unmade(#[from] Unmade),
+    /// A conflict set refused a batch of the input.
+    #[error("{set} refuses batch {batch}: {source}")]
+    Refused {
+        /// The conflict set's name.
+        set: &'static str,
+        /// The batch, counted from 0.
+        batch: u64,
+        /// Why.
+        source: BatchError,
+    },
+    /// After a batch, a history was not what it must be.
+    #[error("{set} is broken after batch {batch}: {found}")]
+    Broken {
+        /// The conflict set's name.
+        set: &'static str,
+        /// The batch, counted from 0.
+        batch: u64,
+        /// The invariant's number, and what was found.
+        found: String,
+    },
 }
 
 /// What a conflict set is asked to do next.

@@ -5,6 +5,7 @@ pub mod capture;
 pub mod cases;
 pub mod compare;
 pub mod counts;
+pub mod decide;
 pub mod generators;
 pub mod input;
 pub mod measure;

@@ -1,9 +1,9 @@
 //! Timing conflict sets, and one against another: alternating rounds, medians of per-round ratios, a noise floor.
 
 use crate::counts::Counts;
-use crate::input::{Maker, Refused, Step, Views};
-use crate::replay::decide;
-use resolver_types::{DecisionHasher, STAGES, Verdicts};
+use crate::decide::{Decided, decide};
+use crate::input::{Maker, RunError, Step, Views};
+use resolver_types::{Batch, ConflictSet, DecisionHasher, STAGES, Verdicts};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -25,19 +25,19 @@ impl Pass {
     /// Runs the input once through a fresh set, with or without the stage clock.
     ///
     /// # Errors
-    /// When the set refuses a batch.
-    pub fn run(views: &Views<'_>, make: Maker<'_>, stage_clock: bool) -> Result<Pass, Refused> {
-        let mut set = make();
+    /// When the set cannot be made or refuses a batch.
+    pub fn run(views: &Views<'_>, make: Maker<'_>, stage_clock: bool) -> Result<Pass, RunError> {
+        let mut set = make()?;
         let mut verdicts = Verdicts::default();
         let mut batch_number = 0;
-        let mut run = |step: Step<'_>, set: &mut dyn resolver_types::ConflictSet| match step {
+        let mut run = |step: Step<'_>, set: &mut dyn ConflictSet| match step {
             Step::Clear(version) => {
                 set.clear(version);
                 Ok(())
             }
             Step::Batch(batch) => {
                 batch_number += 1;
-                decide(set, batch_number - 1, &batch, &mut verdicts)
+                decide_numbered(set, batch_number - 1, &batch, &mut verdicts).map(drop)
             }
         };
         let mut steps = views.steps();
@@ -93,9 +93,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Why a measurement has no result.
 #[derive(Clone, Debug, Error)]
 pub enum MeasureError {
-    /// A set refused a batch.
+    /// A candidate could not be made, or refused a batch.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Run(#[from] RunError),
     /// The input has no batch that is timed.
     #[error("there is no batch to time")]
     NothingToTime,
@@ -138,7 +138,7 @@ pub fn measure_ticks(rounds: usize, against: bool) -> u64 {
 /// each. `tick` is called after each warm-up and each round.
 ///
 /// # Errors
-/// When a set refuses a batch, nothing is timed, or the candidates' decisions differ.
+/// When a set cannot be made or refuses a batch, nothing is timed, or the candidates' decisions differ.
 ///
 /// # Panics
 /// With no rounds.
@@ -192,8 +192,8 @@ pub fn measure(
 }
 
 /// One pass outside the figures: it finds the decisions.
-fn warm_up(views: &Views<'_>, make: Maker<'_>) -> Result<(Counts, String), Refused> {
-    let mut set = make();
+fn warm_up(views: &Views<'_>, make: Maker<'_>) -> Result<(Counts, String), RunError> {
+    let mut set = make()?;
     let (mut hasher, mut counts, mut verdicts) =
         (DecisionHasher::default(), Counts::default(), Verdicts::default());
     let mut batch_number = 0;
@@ -201,16 +201,29 @@ fn warm_up(views: &Views<'_>, make: Maker<'_>) -> Result<(Counts, String), Refus
         match step {
             Step::Clear(version) => set.clear(version),
             Step::Batch(batch) => {
-                decide(&mut *set, batch_number, &batch, &mut verdicts)?;
+                let decided = decide_numbered(&mut *set, batch_number, &batch, &mut verdicts)?;
                 batch_number += 1;
                 hasher.add(&verdicts);
                 if place >= views.untimed() {
-                    counts.add(&batch, &verdicts, set.effective_oldest());
+                    counts.add(&batch, &verdicts, &decided);
                 }
             }
         }
     }
     Ok((counts, hasher.hex()))
+}
+
+fn decide_numbered(
+    set: &mut dyn ConflictSet,
+    batch_number: u64,
+    batch: &Batch<'_>,
+    verdicts: &mut Verdicts,
+) -> Result<Decided, RunError> {
+    decide(set, batch, verdicts).map_err(|source| RunError::Refused {
+        set: set.name(),
+        batch: batch_number,
+        source,
+    })
 }
 
 /// Per round, the time of a single pass of each candidate. The candidate that starts changes from round to round; a short
@@ -221,7 +234,7 @@ fn run_rounds(
     rounds: usize,
     stage_clock: bool,
     tick: &mut dyn FnMut(),
-) -> Result<Vec<[Pass; 2]>, Refused> {
+) -> Result<Vec<[Pass; 2]>, RunError> {
     let mut measured = Vec::with_capacity(rounds);
     for round in 0..rounds {
         let mut sums = [Pass::default(); 2];

@@ -1,8 +1,9 @@
 //! Replaying a capture: are the decisions those that were recorded?
 
 use crate::counts::Counts;
-use crate::input::{Maker, Refused, Step, Views};
-use resolver_types::{Batch, ConflictSet, DecisionHasher, Verdict, Verdicts, Version};
+use crate::decide::{decide, follow};
+use crate::input::{Maker, RunError, Step, Views};
+use resolver_types::{Batch, BatchError, ConflictSet, DecisionHasher, Verdict, Verdicts, Version};
 use std::fmt;
 
 /// How many mismatches are kept to be shown; all are counted.
@@ -13,8 +14,8 @@ const SHOWN_MISMATCHES: usize = 20;
 pub enum Expectation {
     /// The recorded ones.
     Recorded,
-    /// Those of a reference that follows the replayed set's cutoff: once the cutoff alone made a transaction too old, the
-    /// history holds other writes than the one that was recorded.
+    /// Those of a reference that follows the replayed set's cutoff: once the cutoff alone made a transaction too old, or
+    /// the set fell back, the history holds other writes than the one that was recorded.
     Following,
 }
 
@@ -75,7 +76,7 @@ impl fmt::Display for Mismatch {
 }
 
 /// What a replay found.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Replayed {
     /// The replayed set's decisions.
     pub counts: Counts,
@@ -123,105 +124,107 @@ impl Replayed {
     }
 }
 
-/// Replays a capture through a fresh set and compares every decision with the recorded one. Where the set's cutoff parts
-/// its history from the recorded one, the replay is done again beside a fresh `reference` that follows the set, and
-/// compares with the reference from that batch on. The set goes on with its own verdicts after a mismatch. `tick` is called
-/// after every batch.
-///
-/// # Errors
-/// When a set refuses a batch.
-pub fn replay(
-    views: &Views<'_>,
-    recorded: &[Verdicts],
-    make: Maker<'_>,
-    reference: Maker<'_>,
-    tick: &mut dyn FnMut(),
-) -> Result<Replayed, Refused> {
-    if let Some(replayed) = pass(views, recorded, &mut *make(), None, tick)? {
-        return Ok(replayed);
-    }
-    let mut follower = reference();
-    let replayed = pass(views, recorded, &mut *make(), Some(&mut *follower), tick)?;
-    Ok(replayed.expect("with a follower, a pass runs to its end"))
+/// What a replay runs.
+#[derive(Clone, Copy)]
+pub struct Replay<'a> {
+    /// Makes the set that is replayed through.
+    pub make: Maker<'a>,
+    /// Makes the reference that follows it where that is needed.
+    pub reference: Maker<'a>,
+    /// Whether the set's whole history is checked after every batch.
+    pub validate: bool,
 }
 
-/// One pass; `None` as soon as it needs a follower and has none.
-fn pass(
-    views: &Views<'_>,
-    recorded: &[Verdicts],
-    set: &mut dyn ConflictSet,
-    mut follower: Option<&mut dyn ConflictSet>,
-    tick: &mut dyn FnMut(),
-) -> Result<Option<Replayed>, Refused> {
-    let mut replayed = Replayed {
-        counts: Counts::default(),
-        mismatches: 0,
-        report_mismatches: 0,
-        shown: Vec::new(),
-        memory_bytes: 0,
-        peak_memory_bytes: 0,
-        cutoff: None,
-        decision_hash: String::new(),
-    };
-    let mut hasher = DecisionHasher::default();
-    let (mut found, mut following) = (Verdicts::default(), Verdicts::default());
-    let mut parted = false;
-    let mut recorded = recorded.iter();
-    for step in views.steps() {
-        let batch = match step {
-            Step::Batch(batch) => batch,
-            Step::Clear(version) => {
-                set.clear(version);
-                if let Some(follower) = follower.as_deref_mut() {
-                    follower.clear(version);
-                }
-                parted = false;
-                continue;
-            }
-        };
-        let number = replayed.counts.batches;
-        if let Some(follower) = follower.as_deref_mut() {
-            if let Some(cutoff) = set.cutoff() {
-                follower.set_floor(cutoff);
-            }
-            decide(follower, number, &batch, &mut following)?;
+impl Replay<'_> {
+    /// Replays a capture through a fresh set and compares every decision with the recorded one. Where the set's cutoff, or a
+    /// fall back, parts its history from the recorded one, the replay is done again beside a fresh reference that follows
+    /// the set, and compares with the reference from that batch on. The set goes on with its own verdicts after a mismatch.
+    /// `tick` is called after every batch.
+    ///
+    /// # Errors
+    /// When a set cannot be made, refuses a batch, or is found broken.
+    pub fn run(
+        &self,
+        views: &Views<'_>,
+        recorded: &[Verdicts],
+        tick: &mut dyn FnMut(),
+    ) -> Result<Replayed, RunError> {
+        let mut set = (self.make)()?;
+        if let Some(replayed) = self.pass(views, recorded, &mut *set, None, tick)? {
+            return Ok(replayed);
         }
-        decide(set, number, &batch, &mut found)?;
-        hasher.add(&found);
-        let expected = recorded.next().expect("a recorded decision for every batch");
-        let by_cutoff = replayed.counts.add(&batch, &found, set.effective_oldest());
-        parted |= by_cutoff > 0 || ignores_oldest(set, &batch, expected);
-        match (parted, &follower) {
-            (true, None) => return Ok(None),
-            (true, Some(_)) => {
-                replayed.compare(number, set.name(), Expectation::Following, (&following, &found))
-            }
-            (false, _) => replayed.compare(number, set.name(), Expectation::Recorded, (expected, &found)),
-        }
-        tick();
+        drop(set);
+        let (mut set, mut follower) = ((self.make)()?, (self.reference)()?);
+        let replayed = self.pass(views, recorded, &mut *set, Some(&mut *follower), tick)?;
+        Ok(replayed.expect("with a follower, a pass runs to its end"))
     }
-    replayed.memory_bytes = set.memory_bytes();
-    replayed.peak_memory_bytes = set.peak_memory_bytes();
-    replayed.cutoff = set.cutoff();
-    replayed.decision_hash = hasher.hex();
-    Ok(Some(replayed))
+
+    /// One pass; `None` as soon as it needs a follower and has none.
+    fn pass(
+        &self,
+        views: &Views<'_>,
+        recorded: &[Verdicts],
+        set: &mut dyn ConflictSet,
+        mut follower: Option<&mut dyn ConflictSet>,
+        tick: &mut dyn FnMut(),
+    ) -> Result<Option<Replayed>, RunError> {
+        let mut replayed = Replayed::default();
+        let mut hasher = DecisionHasher::default();
+        let (mut found, mut following) = (Verdicts::default(), Verdicts::default());
+        let mut parted = false;
+        let mut recorded = recorded.iter();
+        for step in views.steps() {
+            let batch = match step {
+                Step::Batch(batch) => batch,
+                Step::Clear(version) => {
+                    set.clear(version);
+                    if let Some(follower) = follower.as_deref_mut() {
+                        follower.clear(version);
+                    }
+                    parted = false;
+                    continue;
+                }
+            };
+            let number = replayed.counts.batches;
+            let refused = |set: &dyn ConflictSet| {
+                let set = set.name();
+                move |source: BatchError| RunError::Refused { set, batch: number, source }
+            };
+            let cutoff = set.cutoff();
+            let decided = decide(set, &batch, &mut found).map_err(refused(set))?;
+            if let Some(follower) = follower.as_deref_mut() {
+                if let Some(cutoff) = cutoff {
+                    follower.set_floor(cutoff);
+                }
+                follow(follower, &decided, &batch, &mut following).map_err(refused(follower))?;
+            }
+            if self.validate {
+                let broken = |found| RunError::Broken { set: set.name(), batch: number, found };
+                set.validate().map_err(broken)?;
+            }
+            hasher.add(&found);
+            let expected = recorded.next().expect("a recorded decision for every batch");
+            let by_cutoff = replayed.counts.add(&batch, &found, &decided);
+            parted |= by_cutoff > 0 || ignores_oldest(decided.effective_oldest, &batch, expected);
+            let (expectation, expected) = match (parted, &follower) {
+                (true, None) => return Ok(None),
+                (true, Some(_)) => (Expectation::Following, &following),
+                (false, _) => (Expectation::Recorded, expected),
+            };
+            replayed.compare(number, set.name(), expectation, (expected, &found));
+            // The verdicts of the batch stand; the next ones meet another history.
+            parted |= decided.fell_back;
+            tick();
+        }
+        replayed.memory_bytes = set.memory_bytes();
+        replayed.peak_memory_bytes = set.peak_memory_bytes();
+        replayed.cutoff = set.cutoff();
+        replayed.decision_hash = hasher.hex();
+        Ok(Some(replayed))
+    }
 }
 
 /// Whether the recorded decisions rest on an `oldest` that the set's retention ignores.
-fn ignores_oldest(set: &dyn ConflictSet, batch: &Batch<'_>, recorded: &Verdicts) -> bool {
-    set.effective_oldest() < batch.oldest && recorded.verdicts.contains(&Verdict::TooOld)
-}
-
-/// Judges a batch and commits it with the set's own verdicts.
-pub(crate) fn decide(
-    set: &mut dyn ConflictSet,
-    number: u64,
-    batch: &Batch<'_>,
-    verdicts: &mut Verdicts,
-) -> Result<(), Refused> {
-    set.judge(batch, verdicts).and_then(|()| set.commit(batch, verdicts)).map_err(|source| Refused {
-        set: set.name(),
-        batch: number,
-        source,
-    })
+fn ignores_oldest(effective_oldest: Version, batch: &Batch<'_>, recorded: &Verdicts) -> bool {
+    effective_oldest < batch.oldest && recorded.verdicts.contains(&Verdict::TooOld)
 }
