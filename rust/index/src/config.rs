@@ -21,7 +21,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             budget_bytes: 1 << 30,
-            backing: Backing::Heap,
+            backing: Backing::preferred(),
             vector_search: true,
             stamp_limit: u32::MAX - 1,
         }

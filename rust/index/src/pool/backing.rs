@@ -24,7 +24,8 @@ pub enum Backing {
     Heap,
     /// Pages of 4 KiB, also where the machine would use bigger ones by itself.
     FourK,
-    /// Transparent huge pages: the kernel is asked for them, and falls back by itself where memory is fragmented.
+    /// Transparent huge pages: the kernel is asked for them, and falls back by itself where memory is fragmented. The first
+    /// 2 MiB are ordinary pages all the same, so that a small history stays small.
     Thp,
     /// Huge pages of 2 MiB out of the kernel's own pool: all of them when the pool is made, or an error.
     HugeTlb,
@@ -36,6 +37,12 @@ pub enum Backing {
 pub struct UnknownBacking(String);
 
 impl Backing {
+    /// The fastest that needs nothing set aside: transparent huge pages where the kernel gives them, else the heap. Beyond the
+    /// caches, huge pages save most of the address translations, which cost as much as the accesses.
+    pub fn preferred() -> Backing {
+        if Backing::Thp.missing().is_none() { Backing::Thp } else { Backing::Heap }
+    }
+
     /// Every backing.
     pub const ALL: [Backing; 4] = [Backing::Heap, Backing::FourK, Backing::Thp, Backing::HugeTlb];
 
@@ -94,8 +101,8 @@ pub(super) struct Region {
 
 impl Region {
     /// Address space of `bytes` (positive), aligned to 4096 at least, its memory granted when touched. `None` when
-    /// the operating system refuses. Not for [`Backing::HugeTlb`]: see [`Region::huge`].
-    pub(super) fn reserve(backing: Backing, bytes: usize) -> Option<Region> {
+    /// the operating system refuses. `first`: nothing is reserved before it. Not for [`Backing::HugeTlb`]: see [`Region::huge`].
+    pub(super) fn reserve(backing: Backing, bytes: usize, first: bool) -> Option<Region> {
         let base = match backing {
             Backing::Heap => {
                 assert!(bytes > 0, "a region has a size");
@@ -103,7 +110,7 @@ impl Region {
                 NonNull::new(unsafe { std::alloc::alloc(heap_layout(bytes)) })
             }
             Backing::FourK => mapping::small_pages(bytes),
-            Backing::Thp => mapping::transparent_huge_pages(bytes),
+            Backing::Thp => mapping::transparent_huge_pages(bytes, first),
             Backing::HugeTlb => unreachable!("HugeTLB memory is mapped when the pool is made"),
         };
         base.map(|base| Region { base, bytes, backing })
@@ -185,8 +192,8 @@ mod mapping {
         Some(base)
     }
 
-    /// Transparent huge pages, where `bytes` holds any: aligned to their size.
-    pub(super) fn transparent_huge_pages(bytes: usize) -> Option<NonNull<u8>> {
+    /// Transparent huge pages, where `bytes` holds any: aligned to their size. The `first` one is left to ordinary pages.
+    pub(super) fn transparent_huge_pages(bytes: usize, first: bool) -> Option<NonNull<u8>> {
         let slack = HUGE_PAGE_BYTES;
         let start = map(bytes + slack, libc::MAP_NORESERVE)?;
         let before = start.addr().get().next_multiple_of(HUGE_PAGE_BYTES) - start.addr().get();
@@ -197,7 +204,10 @@ mod mapping {
         }
         unmap(end, slack - before);
         // `has_transparent_huge_pages` was asked when the pool was made; from there on, it is the kernel's choice.
-        let _ = advise(base, bytes, libc::MADV_HUGEPAGE);
+        let ordinary = if first { HUGE_PAGE_BYTES.min(bytes) } else { 0 };
+        // SAFETY: `ordinary <= bytes`.
+        let advised = unsafe { base.add(ordinary) };
+        let _ = bytes == ordinary || advise(advised, bytes - ordinary, libc::MADV_HUGEPAGE);
         Some(base)
     }
 
@@ -274,7 +284,7 @@ mod mapping {
         None
     }
 
-    pub(super) fn transparent_huge_pages(_bytes: usize) -> Option<NonNull<u8>> {
+    pub(super) fn transparent_huge_pages(_bytes: usize, _first: bool) -> Option<NonNull<u8>> {
         None
     }
 
@@ -295,7 +305,7 @@ mod tests {
     #[test]
     fn faulting_in_reports_what_cannot_be_had() {
         let bytes = 8 << 20;
-        let region = Region::reserve(Backing::FourK, bytes).expect("8 MiB of address space");
+        let region = Region::reserve(Backing::FourK, bytes, true).expect("8 MiB of address space");
         assert!(mapping::fault_in(region.base(), bytes));
         assert!(mapping::fault_in_by_reading(region.base(), bytes));
         // Memory that may not be written, where a touch would be a signal.
