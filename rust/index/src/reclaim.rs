@@ -204,6 +204,7 @@ impl Tree {
 
     /// Moves the cutoff by one small share of what lives, at most to `newest`, and gives back what can be found at once.
     pub(crate) fn reclaim_step(&mut self, newest: u32) {
+        self.unroute();
         let first = (self.expired + 1).max(self.versions.first());
         let step = (newest - self.expired.min(newest)) / RECLAIM_SHARE;
         let by_age = first + step;
@@ -505,6 +506,7 @@ impl Tree {
 
     /// Renumbers all stamps: the first in the version table becomes 1, and what is older, all of it expired, 0.
     pub(crate) fn renumber(&mut self) {
+        self.unroute();
         self.stats.renumberings += 1;
         let shift = self.versions.renumber();
         self.expired = self.expired.saturating_sub(shift);

@@ -9,6 +9,7 @@
 //! | `points` | 16 bytes, points |
 //! | `ranges` | 16 bytes, spans of 1 to 100 keys |
 //! | `long-keys` | sharing 8 to 200 bytes; rarely ones that differ only after byte 30,000 |
+//! | `knots` | 0 to 60 bytes of few letters in long runs, so that keys part at every depth, far behind what they share |
 //! | `tuple` | like the tuple layer's: subspace, strings, integers of every length, nulls |
 //! | `append` | rising numbers: writes at the end, reads just before it |
 //! | `wide-reads` | many small intervals, read half or whole at once, and closely beside the newest one |
@@ -80,6 +81,7 @@ const SHAPES: &[Shape] = &[
     Shape { name: "points", pace: Pace::Wild, batch: 400, reads: 12, writes: 6, make: points },
     Shape { name: "ranges", pace: Pace::Wild, batch: 400, reads: 12, writes: 6, make: ranges },
     Shape { name: "long-keys", pace: Pace::Wild, batch: 60, reads: 8, writes: 8, make: long_keys },
+    Shape { name: "knots", pace: Pace::Wild, batch: 400, reads: 8, writes: 12, make: knots },
     Shape { name: "tuple", pace: Pace::Wild, batch: 400, reads: 12, writes: 12, make: tuple },
     Shape { name: "append", pace: Pace::Steady, batch: 400, reads: 4, writes: 12, make: append },
     Shape { name: "wide-reads", pace: Pace::Steady, batch: 12, reads: 3, writes: 60, make: wide_reads },
@@ -450,6 +452,29 @@ fn long_keys() -> Ranges {
         if is_wide(rng, side) {
             make(rng, &mut range.end);
             range.order();
+        } else {
+            range.make_point();
+        }
+    })
+}
+
+fn knots() -> Ranges {
+    fn key(rng: &mut Rng, key: &mut Vec<u8>) {
+        // Few runs, of few lengths: keys are alike for long, and there are thousands.
+        for _ in 0..rng.below(6) {
+            let letter = rng.pick(&[0x00, b'a', b'a', b'b']);
+            let length = key.len() + rng.pick(&[1, 2, 7, 8, 9, 12]);
+            key.resize(length, letter);
+        }
+    }
+    Box::new(|rng, side, range| {
+        key(rng, &mut range.begin);
+        if is_wide(rng, side) {
+            key(rng, &mut range.end);
+            range.order();
+        } else if rng.one_in(4) {
+            range.end.clone_from(&range.begin);
+            range.end.push(rng.pick(&[b'a', 0xff]));
         } else {
             range.make_point();
         }

@@ -1,0 +1,197 @@
+//! The budget: never a byte more, and nothing that fits an empty tree is ever refused.
+
+use crate::config;
+use crate::trial::Trial;
+use resolver_index::{Config, ConfigError, LEAST_BUDGET, Tree};
+use resolver_resolve::TreeSet;
+use resolver_types::{BatchError, ConflictSet, MAX_KEY_LENGTH, Retention, Verdict, Verdicts, Version};
+use resolver_workloads::{BatchBuf, RandomBatches, Rng};
+
+#[test]
+fn every_shape_under_the_least_budget() {
+    let mut reclamations = 0;
+    for shape in RandomBatches::shapes() {
+        for (seed, retention) in [(40, Retention::Window), (41, Retention::Budget)] {
+            let trial = Trial::new(shape, seed, 2_000, config(retention, LEAST_BUDGET));
+            let run = trial.run();
+            let outcome =
+                run.unwrap_or_else(|(batch, finding)| panic!("{trial:?}, batch {batch}: {finding}"));
+            reclamations += outcome.stats.reclamations;
+        }
+    }
+    assert!(reclamations > 100, "{reclamations} reclamations");
+}
+
+/// Batches of a few huge keys, which meet, among short ones: more than the least budget holds at times.
+fn huge_batches(seed: u64, batches: i64) -> impl Iterator<Item = BatchBuf> {
+    let mut rng = Rng::new(seed);
+    let key = |rng: &mut Rng| {
+        let length = rng.pick(&[1, 30_000, 30_001, MAX_KEY_LENGTH - 1, MAX_KEY_LENGTH]);
+        let mut key = vec![rng.pick(b"ak"); length];
+        key[length / 2] = rng.pick(b"akz");
+        key[length - 1] = rng.pick(b"\0akz");
+        key
+    };
+    (1..=batches).map(move |version| {
+        let mut buf = BatchBuf::new(Version(version), Version(version - 40));
+        let most = if rng.one_in(20) { 8 } else { 1 };
+        for _ in 0..=rng.below(most) {
+            buf.push_transaction(Version(version - rng.between(1, 20)), rng.one_in(2));
+            for read in [true, false] {
+                for _ in 0..rng.below(3) {
+                    let (mut begin, mut end) = point(key(&mut rng));
+                    if rng.one_in(3) {
+                        end = key(&mut rng);
+                        if begin > end {
+                            std::mem::swap(&mut begin, &mut end);
+                        }
+                    }
+                    if read { buf.push_read(&begin, &end) } else { buf.push_write(&begin, &end) }
+                }
+            }
+        }
+        buf
+    })
+}
+
+#[test]
+fn huge_keys_under_the_least_budget() {
+    let (mut cleared, mut key_blocks) = (0, 0);
+    for (seed, retention) in [(43, Retention::Window), (44, Retention::Budget)] {
+        let trial = Trial::new("huge keys", seed, 0, config(retention, LEAST_BUDGET));
+        let run = trial.run_batches(huge_batches(seed, 300));
+        let outcome = run.unwrap_or_else(|(batch, finding)| panic!("{trial:?}, batch {batch}: {finding}"));
+        cleared += outcome.cleared;
+        key_blocks += outcome.stats.key_blocks_reclaimed;
+    }
+    assert!(cleared > 0 && key_blocks > 1_000, "{cleared} batches too large, {key_blocks} key blocks");
+}
+
+#[test]
+fn a_budget_too_small_is_refused_with_both_numbers() {
+    for budget in [0, 1, LEAST_BUDGET - 1] {
+        let error = Tree::new(Config { budget_bytes: budget, ..Config::default() }).err();
+        assert_eq!(error, Some(ConfigError::BudgetTooSmall { budget, least: LEAST_BUDGET }));
+    }
+    let text = ConfigError::BudgetTooSmall { budget: 7, least: LEAST_BUDGET }.to_string();
+    assert!(text.contains(" 7 ") && text.contains(&LEAST_BUDGET.to_string()), "{text}");
+}
+
+#[test]
+fn a_budget_that_is_not_whole_pages_is_rounded_down() {
+    for (budget, most) in [(LEAST_BUDGET + 65_535, LEAST_BUDGET), ((1 << 20) + 1, 1 << 20)] {
+        let tree =
+            Tree::new(Config { budget_bytes: budget, ..Config::default() }).expect("the tree can be made");
+        assert!(
+            tree.budget_bytes() <= most && tree.budget_bytes() > most - 65_536,
+            "{}",
+            tree.budget_bytes()
+        );
+    }
+}
+
+/// A batch of one transaction that writes the given ranges.
+fn writes(version: i64, ranges: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> BatchBuf {
+    let mut buf = BatchBuf::new(Version(version), Version(-1));
+    buf.push_transaction(Version(version), false);
+    for (begin, end) in ranges {
+        buf.push_write(&begin, &end);
+    }
+    buf
+}
+
+fn point(key: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
+    let mut end = key.clone();
+    end.push(0);
+    (key, end)
+}
+
+/// Judges and commits a batch; checks the budget and the tree whatever comes.
+fn step(set: &mut TreeSet, buf: &BatchBuf) -> Result<Vec<Verdict>, BatchError> {
+    let ranges = buf.ranges();
+    let batch = buf.batch(&ranges);
+    let mut verdicts = Verdicts::default();
+    set.judge(&batch, &mut verdicts).expect("the batch is legal");
+    let result = set.commit(&batch, &verdicts);
+    set.tree().validate().expect("the tree is valid");
+    assert!(set.peak_memory_bytes() <= set.tree().budget_bytes());
+    result.map(|()| verdicts.verdicts)
+}
+
+/// Fills a tree with small keys until it has reclaimed for space; returns the next version.
+fn fill(set: &mut TreeSet) -> i64 {
+    let mut version = 1;
+    while set.tree().stats().reclamations == 0 {
+        let keys = (0..500u64).map(|key| point((key * 7_919 + version as u64).to_be_bytes().to_vec()));
+        step(set, &writes(version, keys)).expect("so few keys fit");
+        version += 1;
+    }
+    version
+}
+
+fn read(version: i64, read_version: i64, begin: &[u8], end: &[u8]) -> BatchBuf {
+    let mut buf = BatchBuf::new(Version(version), Version(-1));
+    buf.push_transaction(Version(read_version), false);
+    buf.push_read(begin, end);
+    buf
+}
+
+#[test]
+fn the_longest_keys_go_into_a_full_pool() {
+    for budget in [LEAST_BUDGET, LEAST_BUDGET + 65_536, 1 << 20] {
+        let mut set = TreeSet::new(config(Retention::Budget, budget)).expect("the tree can be made");
+        let mut version = fill(&mut set);
+        for (length, letters) in [(30_001, 3), (MAX_KEY_LENGTH, 20)] {
+            for letter in 0..letters {
+                let mut key = vec![b'm'; length];
+                key[length - 1] = letter;
+                step(&mut set, &writes(version, [point(key.clone())])).expect("one long key fits");
+                let (_, end) = point(key.clone());
+                assert_eq!(
+                    step(&mut set, &read(version + 1, version - 1, &key, &end)),
+                    Ok(vec![Verdict::Conflict])
+                );
+                assert_eq!(
+                    step(&mut set, &read(version + 2, version, &key, &end)),
+                    Ok(vec![Verdict::Committed])
+                );
+                version += 3;
+            }
+        }
+        // The longest range there is: both ends with a tail.
+        let (mut begin, mut end) = (vec![b'm'; MAX_KEY_LENGTH], vec![b'm'; MAX_KEY_LENGTH + 1]);
+        (begin[MAX_KEY_LENGTH - 1], end[MAX_KEY_LENGTH]) = (b'a', b'z');
+        step(&mut set, &writes(version, [(begin, end)])).expect("the longest range fits");
+    }
+}
+
+#[test]
+fn a_batch_too_large_for_an_empty_pool_is_a_typed_error_and_clear_helps() {
+    let mut set = TreeSet::new(config(Retention::Window, LEAST_BUDGET)).expect("the tree can be made");
+    let version = fill(&mut set);
+    let keys = |count: u8| {
+        (0..count).map(|letter| {
+            let mut key = vec![b'k'; 30_001];
+            key[0] = letter;
+            point(key)
+        })
+    };
+    let error = step(&mut set, &writes(version, keys(40))).expect_err("40 keys of 30,001 bytes do not fit");
+    let BatchError::OutOfBudget { write, needed, available } = error else { panic!("{error}") };
+    assert!(needed > available, "{needed} of {available}");
+    assert!((1..40).contains(&write), "write {write}: some fit, the rest does not");
+    // What was applied before stays, and conflicts.
+    let (first, end) = point({
+        let mut key = vec![b'k'; 30_001];
+        key[0] = 0;
+        key
+    });
+    assert_eq!(step(&mut set, &read(version + 1, version - 1, &first, &end)), Ok(vec![Verdict::Conflict]));
+    // The safe reaction: every read from before the batch conflicts.
+    set.clear(Version(version + 1));
+    set.tree().validate().expect("a cleared tree is valid");
+    assert_eq!(step(&mut set, &read(version + 2, version, b"x", b"y")), Ok(vec![Verdict::Conflict]));
+    assert_eq!(step(&mut set, &read(version + 3, version + 1, b"x", b"y")), Ok(vec![Verdict::Committed]));
+    step(&mut set, &writes(version + 4, keys(2))).expect("two fit again");
+    assert_eq!(step(&mut set, &read(version + 5, version + 3, &first, &end)), Ok(vec![Verdict::Conflict]));
+}

@@ -1,0 +1,17 @@
+//! The tree over the conflict set's trait: beside its references, under every budget, in every layout.
+
+mod budget;
+mod campaign;
+mod differential;
+mod foreign;
+mod stamps;
+mod trial;
+
+use resolver_index::{Backing, Config};
+use resolver_resolve::TreeConfig;
+use resolver_types::Retention;
+
+/// A tree's settings over the heap.
+fn config(retention: Retention, budget_bytes: u64) -> TreeConfig {
+    TreeConfig { retention, index: Config { budget_bytes, backing: Backing::Heap, ..Config::default() } }
+}
