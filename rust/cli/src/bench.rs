@@ -8,7 +8,8 @@ use crate::progress::Progress;
 use crate::replay;
 use resolver_types::STAGES;
 use resolver_workloads::Workload;
-use resolver_workloads::input::{Input, Maker};
+use resolver_workloads::generators::Scale;
+use resolver_workloads::input::{Input, Maker, Source as _};
 use resolver_workloads::measure::{Measured, Pass, measure, measure_ticks};
 use serde::Serialize;
 use std::path::Path;
@@ -40,9 +41,12 @@ pub(crate) struct Args {
     /// The first N batches instead of all; of a workload, its untimed share included
     #[arg(long, value_name = "N", value_parser = output::parse_positive)]
     batches: Option<usize>,
-    /// Seed of the generators
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    /// The workloads at another size, above 0 and at most 1: transactions a batch and keys times this
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_scale)]
+    scale: Scale,
+    /// Seed of the generators instead of each workload's own
+    #[arg(long)]
+    seed: Option<u64>,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -93,11 +97,22 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
 
     let mut results = Vec::new();
     for (name, source) in sources(args)? {
-        let input = source.load(&name, args)?;
-        let progress = Progress::new(&name, measure_ticks(rounds, make_against.is_some()));
-        let measured =
-            measure(&input.views(), &make_index, make_against, rounds, &mut || progress.advance(1))
-                .map_err(|source| Error::Measure { workload: name.clone(), source })?;
+        let against = match &source {
+            Source::Workload(workload) if workload.index_alone() => {
+                if index != Index::Tree {
+                    return Err(Error::TreeAlone(name));
+                }
+                None
+            }
+            _ => make_against,
+        };
+        let progress = Progress::new(&name, measure_ticks(rounds, against.is_some()));
+        let mut tick = || progress.advance(1);
+        let measured = match source.load(&name, args)? {
+            Loaded::Memory(input) => measure(&input.views(), &make_index, against, rounds, &mut tick),
+            Loaded::Stream(workload) => measure(&workload, &make_index, against, rounds, &mut tick),
+        }
+        .map_err(|source| Error::Measure { workload: name.clone(), source })?;
         results.push(Entry::new(name, &names, measured));
     }
     if args.json {
@@ -117,6 +132,17 @@ fn inputs_help() -> String {
     )
 }
 
+fn parse_scale(text: &str) -> Result<Scale, String> {
+    let factor = text.parse().map_err(|error| format!("{error}"))?;
+    Scale::new(factor).ok_or_else(|| "it must be above 0 and at most 1".to_owned())
+}
+
+/// Input that is ready to run.
+enum Loaded {
+    Memory(Input),
+    Stream(Workload),
+}
+
 /// Where an input comes from.
 enum Source {
     File,
@@ -125,8 +151,10 @@ enum Source {
 
 /// What to run, under the names as given.
 fn sources(args: &Args) -> Result<Vec<(String, Source)>, Error> {
-    let workload = |name: &str| {
-        Workload::by_name(name, args.seed).ok_or_else(|| Error::UnknownWorkload(name.to_owned()))
+    let workload = |name: &str| -> Result<Workload, Error> {
+        let workload = Workload::by_name(name, args.seed);
+        let workload = workload.ok_or_else(|| Error::UnknownWorkload(name.to_owned()))?;
+        Ok(workload.with_scale(args.scale))
     };
     if args.inputs.is_empty() {
         let short = |(name, batches)| {
@@ -149,19 +177,16 @@ fn sources(args: &Args) -> Result<Vec<(String, Source)>, Error> {
 }
 
 impl Source {
-    fn load(self, name: &str, args: &Args) -> Result<Input, Error> {
+    fn load(self, name: &str, args: &Args) -> Result<Loaded, Error> {
         match self {
             Source::File => {
                 let mut recording = replay::read(name)?;
                 if let Some(batches) = args.batches {
                     recording.input.truncate(batches);
                 }
-                Ok(recording.input)
+                Ok(Loaded::Memory(recording.input))
             }
-            Source::Workload(workload) => {
-                let untimed = workload.untimed_batches();
-                Ok(Input::generate(workload, untimed))
-            }
+            Source::Workload(workload) => Ok(Loaded::Stream(workload)),
         }
     }
 }

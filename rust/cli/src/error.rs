@@ -24,6 +24,8 @@ pub(crate) enum Error {
     Unmade(#[from] Unmade),
     #[error("{0}: no file and no workload of that name; the workloads are {known}", known = Workload::names().join(", "))]
     UnknownWorkload(String),
+    #[error("{0} measures the tree alone: --index tree")]
+    TreeAlone(String),
     #[error("unknown shape {0:?}; there are {known}", known = RandomBatches::shapes().join(", "))]
     UnknownShape(String),
     #[error("{file}: {source}")]

@@ -2,7 +2,7 @@
 
 use resolver_types::Verdict;
 use resolver_workloads::capture::{CaptureReader, CaptureWriter, Record};
-use resolver_workloads::captures_dir;
+use resolver_workloads::{Workload, captures_dir};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -228,6 +228,7 @@ fn what_cannot_be_read_or_is_unknown_is_one_line_and_exits_2() {
     }
     assert_refused(&["replay", &good, "--index", "rope"], "unknown index");
     assert_refused(&["bench", &scratch("no-batch", b"FDBCAP01")], "no batch to time");
+    assert_refused(&["bench", "standalone-points", "--index", "skiplist"], "tree alone");
     assert_refused(&["bench", "no-such-workload"], "no file and no workload");
     assert_refused(&["bench", &good, "--against", "rope"], "unknown index");
     assert_refused(&["check", "--shape", "round"], "unknown shape");
@@ -291,6 +292,31 @@ fn bench_alone_has_no_ratio_and_depends_on_its_seed() {
     };
     assert_eq!(hash("5"), hash("5"));
     assert_ne!(hash("5"), hash("6"));
+}
+
+#[test]
+fn every_workload_runs_by_name_and_tree_and_skip_list_decide_the_same() {
+    let (together, alone): (Vec<&str>, Vec<&str>) =
+        Workload::names().into_iter().partition(|name| !name.starts_with("standalone"));
+    let run = |inputs: &[&str], against: &[&str]| {
+        let args =
+            ["bench", "--json", "--index", "tree", "--rounds", "1", "--batches", "12", "--scale", "0.02"];
+        json(&[&args[..], against, inputs].concat(), 0)
+    };
+    let document = run(&together, &["--against", "skiplist"]);
+    let results = document["results"].as_array().expect("results");
+    let names: Vec<&str> = results.iter().filter_map(|result| result["workload"].as_str()).collect();
+    assert_eq!(names, together);
+    assert!(results.iter().all(|result| result["ratio"].is_f64()));
+    for result in run(&alone, &[])["results"].as_array().expect("results") {
+        let phases = &result["candidates"][0]["phases"];
+        let phase = |name: &str| phases[name].as_f64().expect("seconds");
+        assert_eq!((phase("sort"), phase("within_batch"), phase("combine")), (0.0, 0.0, 0.0));
+        assert!(phase("check_reads") > 0.0 && phase("apply") > 0.0, "{result}");
+        let integrated = result["workload"].as_str().expect("a name").replace("standalone", "integrated");
+        let with = names.iter().position(|name| *name == integrated).expect("it ran");
+        assert_eq!(result["decision_hash"], results[with]["decision_hash"], "{integrated}");
+    }
 }
 
 #[test]

@@ -73,6 +73,13 @@ impl BatchBuf {
         self.transactions.last_mut().expect("a transaction is open").writes += 1;
     }
 
+    /// The bytes that the batch takes in memory with the views of its ranges.
+    pub fn bytes(&self) -> usize {
+        self.keys.len()
+            + size_of_val(&self.transactions[..])
+            + self.stops.len() * (size_of::<(u32, u32)>() + size_of::<KeyRange<'_>>())
+    }
+
     /// Views of all ranges, for [`BatchBuf::batch`].
     pub fn ranges(&self) -> Vec<KeyRange<'_>> {
         let mut start = 0;

@@ -5,6 +5,7 @@
 pub mod long_trace;
 mod zipf;
 
+use crate::input::{Input, RunError, Source, Visit};
 use crate::{BatchBuf, Rng};
 use long_trace::{LongTrace, MIXTURES, Mixture};
 use resolver_types::Version;
@@ -89,6 +90,12 @@ const DEFINITIONS: &[Definition] = &[
     Definition::new("long-trace-clears", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[5])),
 ];
 
+/// Workloads of this name are measured without the stages around the index.
+const INDEX_ALONE: &str = "standalone-";
+
+/// Batches are made ahead of the clock until they take so many bytes.
+const STRETCH_BYTES: usize = 32 << 20;
+
 /// A workload: an iterator over its batches, which depend on nothing but its name, its seed and its scale. A shorter run is a
 /// prefix of a longer one.
 pub struct Workload {
@@ -154,6 +161,34 @@ impl Workload {
     pub fn untimed_batches(&self) -> usize {
         let share = self.batches as u128 * self.definition.untimed as u128 / self.default_batches() as u128;
         share as usize
+    }
+}
+
+impl Source for Workload {
+    fn untimed(&self) -> usize {
+        self.untimed_batches()
+    }
+
+    fn batches(&self) -> u64 {
+        self.batches as u64
+    }
+
+    fn index_alone(&self) -> bool {
+        self.name().starts_with(INDEX_ALONE)
+    }
+
+    fn stretches(&self, visit: &mut Visit<'_>) -> Result<(), RunError> {
+        let mut batches = self.restarted();
+        while batches.len() > 0 {
+            let mut bytes = 0;
+            let stretch = std::iter::from_fn(|| {
+                let batch = (bytes < STRETCH_BYTES).then(|| batches.next()).flatten()?;
+                bytes += batch.bytes();
+                Some(batch)
+            });
+            visit(&Input::new(stretch).views(), &[])?;
+        }
+        Ok(())
     }
 }
 
@@ -356,6 +391,7 @@ fn trace(scale: Scale, key_bytes: usize, mixture: Mixture) -> Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::Step;
     use resolver_types::KeyRange;
 
     fn number(key: &[u8]) -> u32 {
@@ -513,5 +549,24 @@ mod tests {
         let keys = Workload::by_name("conflictset-points", 3).unwrap().with_scale(tenth).with_batches(20);
         let greatest = keys.flat_map(|buf| buf.ranges().iter().map(|range| number(range.begin)).max()).max();
         assert!((990_000..1_000_000).contains(&greatest.expect("keys")));
+    }
+
+    #[test]
+    fn a_stream_gives_the_batches_of_the_workload_in_stretches() {
+        let workload = Workload::by_name("skiplisttest-128-prefix", 1).unwrap().with_batches(7);
+        let (mut sizes, mut versions) = (Vec::new(), Vec::new());
+        workload
+            .stretches(&mut |views, recorded| {
+                assert!(recorded.is_empty());
+                sizes.push(views.batches());
+                versions.extend(views.steps().map(|step| match step {
+                    Step::Batch(batch) => batch.version,
+                    Step::Clear(_) => panic!("a workload clears nothing"),
+                }));
+                Ok(())
+            })
+            .expect("nothing is refused");
+        assert!(sizes.len() > 1 && sizes.iter().sum::<u64>() == Source::batches(&workload), "{sizes:?}");
+        assert_eq!(versions, (50..57).map(Version).collect::<Vec<_>>());
     }
 }

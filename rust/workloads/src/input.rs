@@ -1,4 +1,4 @@
-//! The input of a run, wholly in memory, so that a clock around it measures the conflict set alone.
+//! The input of a run, in memory wholly or in stretches, so that a clock around it measures the conflict set alone.
 
 use crate::BatchBuf;
 use crate::capture::{CaptureError, CaptureReader, Record};
@@ -50,6 +50,30 @@ pub enum Step<'a> {
     Batch(Batch<'a>),
 }
 
+/// Who is handed an input's stretches: the steps, and the decisions recorded about their batches, one for each or none at all.
+pub type Visit<'a> = dyn FnMut(&Views<'_>, &[Verdicts]) -> Result<(), RunError> + 'a;
+
+/// Steps that can be gone through as often as wanted.
+pub trait Source {
+    /// How many steps stand before the first one that is timed.
+    fn untimed(&self) -> usize;
+
+    /// How many batches the steps hold.
+    fn batches(&self) -> u64;
+
+    /// Whether the input counts as prepared, so that only the stages inside the index are timed.
+    fn index_alone(&self) -> bool {
+        false
+    }
+
+    /// Hands all steps to `visit`, in order, in stretches that are in memory. What it takes to make a stretch happens before `visit`
+    /// is called with it.
+    ///
+    /// # Errors
+    /// The first that `visit` gives.
+    fn stretches(&self, visit: &mut Visit<'_>) -> Result<(), RunError>;
+}
+
 #[derive(Clone, Debug)]
 enum OwnedStep {
     Clear(Version),
@@ -60,13 +84,12 @@ enum OwnedStep {
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     steps: Vec<OwnedStep>,
-    untimed: usize,
 }
 
 impl Input {
-    /// The batches of a generator, of which the first `untimed` only fill the history.
-    pub fn generate(batches: impl Iterator<Item = BatchBuf>, untimed: usize) -> Input {
-        Input { steps: batches.map(OwnedStep::Batch).collect(), untimed }
+    /// The given batches.
+    pub fn new(batches: impl Iterator<Item = BatchBuf>) -> Input {
+        Input { steps: batches.map(OwnedStep::Batch).collect() }
     }
 
     /// Keeps the first `batches` batches.
@@ -109,14 +132,23 @@ impl Views<'_> {
         })
     }
 
-    /// How many steps stand before the first one that is timed.
-    pub fn untimed(&self) -> usize {
-        self.input.untimed
-    }
-
     /// How many batches the steps hold.
     pub fn batches(&self) -> u64 {
         self.input.steps.iter().filter(|step| matches!(step, OwnedStep::Batch(_))).count() as u64
+    }
+}
+
+impl Source for Views<'_> {
+    fn untimed(&self) -> usize {
+        0
+    }
+
+    fn batches(&self) -> u64 {
+        Views::batches(self)
+    }
+
+    fn stretches(&self, visit: &mut Visit<'_>) -> Result<(), RunError> {
+        visit(self, &[])
     }
 }
 

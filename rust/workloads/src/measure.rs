@@ -2,13 +2,16 @@
 
 use crate::counts::Counts;
 use crate::decide::{Decided, decide};
-use crate::input::{Maker, RunError, Step, Views};
-use resolver_types::{Batch, ConflictSet, DecisionHasher, STAGES, Verdicts};
+use crate::input::{Maker, RunError, Source, Step};
+use resolver_types::{Batch, ConflictSet, DecisionHasher, STAGES, Stage, Verdicts};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// A round goes on until its faster candidate has run this long.
 const SHORTEST_ROUND: Duration = Duration::from_millis(50);
+
+/// The stages of a batch that the index spends.
+const INDEX_STAGES: [Stage; 3] = [Stage::CheckReads, Stage::Apply, Stage::Expire];
 
 /// The time of one pass over the input: making and dropping the history are outside, untimed batches as well.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,11 +25,12 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// Runs the input once through a fresh set, with or without the stage clock.
+    /// Runs the input once through a fresh set, with or without the stage clock. Of a prepared input, the stage clock gives the
+    /// whole, too.
     ///
     /// # Errors
     /// When the set cannot be made or refuses a batch.
-    pub fn run(views: &Views<'_>, make: Maker<'_>, stage_clock: bool) -> Result<Pass, RunError> {
+    pub fn run(source: &dyn Source, make: Maker<'_>, stage_clock: bool) -> Result<Pass, RunError> {
         let mut set = make()?;
         let mut verdicts = Verdicts::default();
         let mut batch_number = 0;
@@ -40,22 +44,32 @@ impl Pass {
                 decide_numbered(set, batch_number - 1, &batch, &mut verdicts).map(drop)
             }
         };
-        let mut steps = views.steps();
-        for step in steps.by_ref().take(views.untimed()) {
-            run(step, &mut *set)?;
-        }
-        set.time_stages(stage_clock);
-        let start = Instant::now();
-        for step in steps {
-            run(step, &mut *set)?;
-        }
-        let seconds = start.elapsed().as_secs_f64();
+        let mut untimed = source.untimed();
+        let mut seconds = 0.0;
+        source.stretches(&mut |views, _| {
+            let mut steps = views.steps();
+            for step in steps.by_ref().take(untimed) {
+                run(step, &mut *set)?;
+                untimed -= 1;
+            }
+            set.time_stages(stage_clock || source.index_alone());
+            let start = Instant::now();
+            for step in steps {
+                run(step, &mut *set)?;
+            }
+            seconds += start.elapsed().as_secs_f64();
+            set.time_stages(false);
+            Ok(())
+        })?;
         let times = set.stage_times();
-        Ok(Pass {
-            seconds,
-            stages: STAGES.map(|stage| times.get(stage).as_secs_f64()),
-            memory_bytes: set.memory_bytes(),
-        })
+        let mut stages = STAGES.map(|stage| times.get(stage).as_secs_f64());
+        if source.index_alone() {
+            for stage in STAGES.into_iter().filter(|stage| !INDEX_STAGES.contains(stage)) {
+                stages[stage as usize] = 0.0;
+            }
+            seconds = stages.iter().sum();
+        }
+        Ok(Pass { seconds, stages, memory_bytes: set.memory_bytes() })
     }
 
     fn add(&mut self, other: &Pass) {
@@ -143,32 +157,32 @@ pub fn measure_ticks(rounds: usize, against: bool) -> u64 {
 /// # Panics
 /// With no rounds.
 pub fn measure(
-    views: &Views<'_>,
+    source: &dyn Source,
     index: Maker<'_>,
     against: Option<Maker<'_>>,
     rounds: usize,
     tick: &mut dyn FnMut(),
 ) -> Result<Measured, MeasureError> {
     assert!(rounds > 0, "a measurement has at least one round");
-    let (counts, decision_hash) = warm_up(views, index)?;
+    let (counts, decision_hash) = warm_up(source, index)?;
     tick();
     if counts.batches == 0 {
         return Err(MeasureError::NothingToTime);
     }
     if let Some(against) = against {
-        let (_, other) = warm_up(views, against)?;
+        let (_, other) = warm_up(source, against)?;
         tick();
         if other != decision_hash {
             return Err(MeasureError::Decisions { index: decision_hash, against: other });
         }
     }
     let pair = [index, against.unwrap_or(index)];
-    let whole = run_rounds(views, pair, rounds, false, tick)?;
+    let whole = run_rounds(source, pair, rounds, false, tick)?;
     let itself = match against {
-        Some(against) => ratios(&run_rounds(views, [against, against], rounds, false, tick)?, whole_time),
+        Some(against) => ratios(&run_rounds(source, [against, against], rounds, false, tick)?, whole_time),
         None => ratios(&whole, whole_time),
     };
-    let staged = run_rounds(views, pair, rounds, true, tick)?;
+    let staged = run_rounds(source, pair, rounds, true, tick)?;
 
     let rounds = ratios(&whole, whole_time);
     let candidate = |side: usize| {
@@ -192,24 +206,29 @@ pub fn measure(
 }
 
 /// One pass outside the figures: it finds the decisions.
-fn warm_up(views: &Views<'_>, make: Maker<'_>) -> Result<(Counts, String), RunError> {
+fn warm_up(source: &dyn Source, make: Maker<'_>) -> Result<(Counts, String), RunError> {
     let mut set = make()?;
     let (mut hasher, mut counts, mut verdicts) =
         (DecisionHasher::default(), Counts::default(), Verdicts::default());
     let mut batch_number = 0;
-    for (place, step) in views.steps().enumerate() {
-        match step {
-            Step::Clear(version) => set.clear(version),
-            Step::Batch(batch) => {
-                let decided = decide_numbered(&mut *set, batch_number, &batch, &mut verdicts)?;
-                batch_number += 1;
-                hasher.add(&verdicts);
-                if place >= views.untimed() {
-                    counts.add(&batch, &verdicts, &decided);
+    let mut untimed = source.untimed();
+    source.stretches(&mut |views, _| {
+        for step in views.steps() {
+            match step {
+                Step::Clear(version) => set.clear(version),
+                Step::Batch(batch) => {
+                    let decided = decide_numbered(&mut *set, batch_number, &batch, &mut verdicts)?;
+                    batch_number += 1;
+                    hasher.add(&verdicts);
+                    if untimed == 0 {
+                        counts.add(&batch, &verdicts, &decided);
+                    }
                 }
             }
+            untimed = untimed.saturating_sub(1);
         }
-    }
+        Ok(())
+    })?;
     Ok((counts, hasher.hex()))
 }
 
@@ -229,7 +248,7 @@ fn decide_numbered(
 /// Per round, the time of a single pass of each candidate. The candidate that starts changes from round to round; a short
 /// input is repeated, by both equally often.
 fn run_rounds(
-    views: &Views<'_>,
+    source: &dyn Source,
     pair: [Maker<'_>; 2],
     rounds: usize,
     stage_clock: bool,
@@ -242,7 +261,7 @@ fn run_rounds(
         while sums[0].seconds.min(sums[1].seconds) < SHORTEST_ROUND.as_secs_f64() {
             for turn in 0..2 {
                 let side = (round + turn) % 2;
-                sums[side].add(&Pass::run(views, pair[side], stage_clock)?);
+                sums[side].add(&Pass::run(source, pair[side], stage_clock)?);
             }
             passes += 1.0;
         }
