@@ -497,7 +497,7 @@ impl Tree {
                 Child { block: single.block, leaf: true, greatest, oldest: greatest }
             };
             let made = work.make(child);
-            self.note(parent, first as u32, (last - first + 1) as u32, made, 1, work);
+            self.note(routes, parent, first as u32, (last - first + 1) as u32, made, 1, work);
         }
         self.removed = removed;
         work.entries = entries;

@@ -140,8 +140,12 @@ impl<'a> LeafView<'a> {
         expired: u32,
         stats: &mut Stats,
     ) -> (usize, bool) {
-        let mut at = from + search.below(&self.heads[from..], query.place.head);
         stats.leaf_head_comparisons += 1;
+        if self.heads.get(from).is_none_or(|&head| head > query.place.head) {
+            // The end of a short range mostly falls where its begin did.
+            return (from, false);
+        }
+        let mut at = from + search.below(&self.heads[from..], query.place.head);
         while at < self.len() && self.heads[at] == query.place.head {
             if self.is_dead_tail(search, at, query, expired) {
                 at += 1;

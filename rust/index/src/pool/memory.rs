@@ -98,7 +98,9 @@ impl Memory {
         while self.bases.len() * BLOCKS_PER_SEGMENT < blocks {
             // The last segment, or the only one of a small budget, ends with the budget.
             let bytes = SEGMENT_BYTES.min(budget_bytes - self.bases.len() * SEGMENT_BYTES);
-            let Some(region) = Region::reserve(self.backing, bytes, self.bases.is_empty()) else { return false };
+            let Some(region) = Region::reserve(self.backing, bytes, self.bases.is_empty()) else {
+                return false;
+            };
             self.bases.push(region.base());
             self.regions.push(region);
         }

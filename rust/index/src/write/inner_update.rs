@@ -4,7 +4,7 @@ use super::plan::SLOTS_TARGET;
 use super::{Made, NO_UPDATE, Work};
 use crate::batch::Probes;
 use crate::keys;
-use crate::layout::{Inner, SLOTS};
+use crate::layout::SLOTS;
 use crate::node::inner::{self, Child, Slots};
 use crate::route::{InnerVisit, NO_VISIT, Routes};
 use crate::tree::Tree;
@@ -29,39 +29,25 @@ impl Tree {
         }
         // A visit's index is above its parent's.
         for at in (0..routes.inner.len() as u32).rev() {
-            if work.heads[at as usize] == NO_UPDATE {
+            let updated = work.heads[at as usize] != NO_UPDATE;
+            if !updated && !work.touched[at as usize] {
                 continue;
             }
-            work.gather(at);
             let visit = routes.inner[at as usize];
-            if self.patch(visit, pull_up, work) {
+            let few =
+                pull_up && visit.parent != NO_VISIT && inner::node(&self.pool, visit.block).len() <= PULL_UP;
+            if updated || few {
+                work.gather(at);
+                self.rebuild(probes, routes, visit, pull_up, work);
+            } else {
                 let child = inner::node(&self.pool, visit.block).summary(self.search, visit.block);
                 let first = work.make(child);
-                self.note(visit.parent, visit.slot, 1, first, 1, work);
-            } else {
-                self.rebuild(probes, routes, visit, pull_up, work);
+                self.note(routes, visit.parent, visit.slot, 1, first, 1, work);
             }
         }
         if let Some((first, count)) = work.root.take() {
             self.grow_root(first, count, work);
         }
-    }
-
-    /// Takes updates up in place, if none of them changes the slots.
-    fn patch(&mut self, visit: InnerVisit, pull_up: bool, work: &Work) -> bool {
-        let node = inner::node(&self.pool, visit.block);
-        let few = pull_up && visit.parent != NO_VISIT && node.len() <= PULL_UP;
-        let simple = |update: &super::Update| {
-            update.span == 1 && update.count == 1 && !work.made[update.first as usize].child.is_vacant()
-        };
-        if few || !work.gathered.iter().all(simple) {
-            return false;
-        }
-        let node = self.pool.get_mut::<Inner>(visit.block);
-        for update in &work.gathered {
-            node.set_child(update.slot as usize, work.made[update.first as usize].child);
-        }
-        true
     }
 
     /// Puts a node's slots together anew, with its updates, and notes what becomes of the node.
@@ -213,7 +199,7 @@ impl Tree {
             work.right = upper;
         }
         let made = work.made.len() as u32 - first;
-        self.note(visit.parent, visit.slot, 1, first, made, work);
+        self.note(routes, visit.parent, visit.slot, 1, first, made, work);
     }
 
     /// Makes what the root became the root: one child, or nodes over all of them.

@@ -91,7 +91,7 @@ impl Tree {
                 self.removed = removed;
                 let child = self.edited(visit.child.block);
                 let first = work.make(child);
-                self.note(visit.parent, visit.slot, 1, first, 1, work);
+                self.note(routes, visit.parent, visit.slot, 1, first, 1, work);
                 return;
             }
         }
@@ -175,12 +175,13 @@ impl Tree {
                         Stop::At(position) => Some(query(probes, position, prefix)),
                         _ => None,
                     };
+                    let before = leaf.segment_before(search, first);
                     let mut after = 0;
                     let mut last = leaf.len();
                     if let Some(end) = &end {
                         let at_end;
                         (last, at_end) = leaf.lower_bound(search, end, first, expired, &mut self.stats);
-                        after = leaf.segment_before(search, last);
+                        after = if last == first { before } else { leaf.segment_before(search, last) };
                         if at_end && leaf.is_boundary(last) {
                             // It stays the end, but for its bytes: they must live as long as the segment that it ends now.
                             after = leaf.stamps[last];
@@ -190,7 +191,6 @@ impl Tree {
                     }
                     change.remove = last - first;
                     removed.extend_from_slice(&leaf.stamps[first..last]);
-                    let before = leaf.segment_before(search, first);
                     match begin.filter(|_| {
                         first > 0
                             || !self.is_lower_bound(
@@ -265,7 +265,7 @@ impl Tree {
         }
         work.entries = entries;
         let count = work.made.len() as u32 - first;
-        self.note(parent, slot, 1, first, count, work);
+        self.note(routes, parent, slot, 1, first, count, work);
     }
 
     /// The block that a child's content goes to: its own, or a new one for what was vacant.

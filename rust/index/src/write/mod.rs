@@ -75,6 +75,8 @@ pub(crate) struct Work {
     pub(crate) entries: Entries,
     /// The first update of each inner visit.
     heads: Vec<u32>,
+    /// Whether a visited inner node's slots have changed in place.
+    touched: Vec<bool>,
     updates: Vec<Update>,
     pub(crate) made: Vec<Made>,
     pub(crate) separators: Vec<u8>,
@@ -94,6 +96,8 @@ impl Work {
     pub(crate) fn start(&mut self, visits: usize) {
         self.heads.clear();
         self.heads.resize(visits, NO_UPDATE);
+        self.touched.clear();
+        self.touched.resize(visits, false);
         self.updates.clear();
         self.made.clear();
         self.separators.clear();

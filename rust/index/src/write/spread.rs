@@ -4,6 +4,7 @@ use super::plan::spread_target;
 use super::{Made, Work};
 use crate::batch::Probes;
 use crate::keys;
+use crate::layout::Inner;
 use crate::node::inner::{self, Child};
 use crate::node::leaf::{self, Entries, Part};
 use crate::route::{NO_VISIT, Routes};
@@ -165,9 +166,12 @@ impl Tree {
         }
     }
 
-    /// Notes what becomes of `span` slots of a visited node, or of the root.
+    /// Notes what becomes of `span` slots of a visited node, or of the root: made children `first..first + count`. Where the slots stay as they are
+    /// but for the child, the child is put there at once.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn note(
         &mut self,
+        routes: &Routes,
         parent: u32,
         slot: u32,
         span: u32,
@@ -175,9 +179,15 @@ impl Tree {
         count: u32,
         work: &mut Work,
     ) {
-        match parent {
-            NO_VISIT => work.root = Some((first, count)),
-            parent => work.update(parent, slot, span, first, count),
+        let child = work.made[first as usize].child;
+        if parent == NO_VISIT {
+            work.root = Some((first, count));
+        } else if span == 1 && count == 1 && !child.is_vacant() {
+            let block = routes.inner[parent as usize].block;
+            self.pool.get_mut::<Inner>(block).set_child(slot as usize, child);
+            work.touched[parent as usize] = true;
+        } else {
+            work.update(parent, slot, span, first, count);
         }
     }
 }
