@@ -9,7 +9,10 @@ pub const MAX_KEY_LENGTH: usize = 65_535;
 pub const MAX_END_LENGTH: usize = MAX_KEY_LENGTH + 1;
 
 /// The half-open key range `[begin, end)`. Empty or inverted ranges (`begin >= end`) are legal and cover no key.
+///
+/// The fields stand in memory as they are declared: a bridge to C++ hands over rows of them without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct KeyRange<'a> {
     /// The first key covered.
     pub begin: &'a [u8],
@@ -32,7 +35,10 @@ impl KeyRange<'_> {
 }
 
 /// One transaction of a batch: where its ranges stand in [`Batch::ranges`] and how to judge them.
+///
+/// The fields stand in memory as they are declared, for the same reason as a [`KeyRange`]'s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Transaction {
     /// The version the transaction read at.
     pub read_version: Version,
