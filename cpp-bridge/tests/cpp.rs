@@ -1,0 +1,321 @@
+//! The C++ side without FoundationDB: the adapter over stand-in headers, compiled with every compiler that is there, linked with
+//! the static library, and driven by `tests/cpp/main.cpp`.
+#![allow(clippy::print_stderr, reason = "says what is skipped, and why")]
+
+use resolver_workloads::capture::{
+    CaptureReader, CaptureWriter, captures_dir, captures_in, shared_captures_dir,
+};
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+use std::thread;
+
+/// The histories that a server can be told to use.
+const HISTORIES: [&str; 3] = ["tree", "skiplist", "shadow"];
+
+/// Sources that see FoundationDB's names as they are.
+const SOURCES: [&str; 4] =
+    ["cpp/adapter.cpp", "cpp/settings.cpp", "cpp/skiplist_test.cpp", "tests/cpp/main.cpp"];
+
+/// Sources that see them renamed.
+const RENAMED: [&str; 2] = ["cpp/original.cpp", "tests/cpp/standin/ConflictSet.cpp"];
+
+/// What a driver is compiled with.
+#[derive(Clone, Copy)]
+struct Toolchain {
+    name: &'static str,
+    compiler: &'static str,
+    flags: &'static [&'static str],
+}
+
+const TOOLCHAINS: [Toolchain; 3] = [
+    Toolchain { name: "g++", compiler: "g++", flags: &["-O1"] },
+    Toolchain { name: "clang++", compiler: "clang++", flags: &["-O1"] },
+    Toolchain {
+        name: "address-sanitizer",
+        compiler: "g++",
+        flags: &["-O1", "-fsanitize=address", "-fno-omit-frame-pointer"],
+    },
+];
+
+/// A program over the C++ side.
+struct Driver {
+    name: &'static str,
+    program: PathBuf,
+}
+
+/// The folder of the package.
+fn package() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A folder that cargo keeps for this test.
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("resolver-bridge").join(name);
+    fs::create_dir_all(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    folder
+}
+
+fn run(command: &mut Command) -> Output {
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Runs a command that must succeed.
+fn succeed(command: &mut Command) -> String {
+    let output = run(command);
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{command:?}: {}\n{stdout}{stderr}", output.status);
+    stdout.into_owned()
+}
+
+/// The static library, and the folder of the generated C++: what cargo has built for this test, asked for once more.
+fn library() -> (PathBuf, PathBuf) {
+    let profile = if cfg!(debug_assertions) { "test" } else { "release" };
+    let target =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("cargo puts it into the target folder");
+    let messages = succeed(
+        Command::new(env!("CARGO"))
+            .current_dir(package())
+            .args([
+                "build",
+                "--lib",
+                "--offline",
+                "--message-format=json",
+                "--profile",
+                profile,
+                "--target-dir",
+            ])
+            .arg(target),
+    );
+    let (mut archive, mut generated) = (None, None);
+    for line in messages.lines() {
+        let message: serde_json::Value = serde_json::from_str(line).expect("cargo speaks JSON");
+        let ours = message["package_id"].as_str().is_some_and(|id| id.contains("cpp-bridge"));
+        let files = message["filenames"].as_array().into_iter().flatten();
+        for file in files.filter_map(|file| file.as_str()).filter(|file| ours && file.ends_with(".a")) {
+            archive = Some(PathBuf::from(file));
+        }
+        if let (true, Some(out)) = (ours, message["out_dir"].as_str()) {
+            generated = Some(Path::new(out).join("cxxbridge"));
+        }
+    }
+    (archive.expect("a static library"), generated.expect("a folder of generated files"))
+}
+
+/// Compiles and links a driver. Without the compiler, or where it cannot link with its flags, `None`.
+fn build(toolchain: Toolchain, (archive, generated): &(PathBuf, PathBuf)) -> Option<Driver> {
+    let folder = scratch(toolchain.name);
+    let probe = folder.join("probe.cpp");
+    fs::write(&probe, "int main() {}\n").expect("the scratch folder takes files");
+    let probed = Command::new(toolchain.compiler)
+        .args(toolchain.flags)
+        .arg(&probe)
+        .arg("-o")
+        .arg(folder.join("probe"))
+        .output();
+    if !probed.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: no {} that takes {:?}", toolchain.compiler, toolchain.flags);
+        return None;
+    }
+    let names =
+        fs::read_to_string(package().join("cpp/original_names.txt")).expect("the list of names is there");
+    let renaming: Vec<String> = names.lines().map(|line| format!("-D{line}")).collect();
+    let bridge = generated.join("sources/resolver-bridge/src/bridge.rs.cc");
+    let mut objects = Vec::new();
+    let mut compile = |source: PathBuf, definitions: &[String]| {
+        let object = folder.join(source.file_name().expect("a source is a file")).with_extension("o");
+        let include = [
+            package().join("cpp"),
+            package().join("tests/cpp/standin"),
+            generated.join("include/resolver-bridge/src"),
+        ];
+        let mut command = Command::new(toolchain.compiler);
+        command
+            .args(["-std=c++20", "-g", "-Wall", "-Wextra", "-Werror"])
+            .args(toolchain.flags)
+            .args(definitions);
+        include.iter().for_each(|folder| {
+            command.arg("-I").arg(folder);
+        });
+        succeed(command.arg("-c").arg(source).arg("-o").arg(&object));
+        objects.push(object);
+    };
+    SOURCES.iter().for_each(|source| compile(package().join(source), &[]));
+    RENAMED.iter().for_each(|source| compile(package().join(source), &renaming));
+    compile(bridge, &[]);
+    let program = folder.join("driver");
+    let mut link = Command::new(toolchain.compiler);
+    link.args(toolchain.flags)
+        .args(&objects)
+        .arg(archive)
+        .args(["-lpthread", "-ldl", "-lm", "-o"])
+        .arg(&program);
+    succeed(&mut link);
+    Some(Driver { name: toolchain.name, program })
+}
+
+/// All drivers that this machine can build.
+fn drivers() -> &'static [Driver] {
+    static DRIVERS: OnceLock<Vec<Driver>> = OnceLock::new();
+    DRIVERS.get_or_init(|| {
+        let library = library();
+        let library = &library;
+        let drivers: Vec<Driver> = thread::scope(|scope| {
+            let builds = TOOLCHAINS.map(|toolchain| scope.spawn(move || build(toolchain, library)));
+            builds.into_iter().filter_map(|build| build.join().expect("the driver builds")).collect()
+        });
+        assert!(!drivers.is_empty(), "a C++ compiler is needed: g++ or clang++");
+        drivers
+    })
+}
+
+impl Driver {
+    /// The driver's process with only the given variables of ours.
+    fn command(&self, variables: &[(&str, &str)], arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        for name in ["RESOLVER_HISTORY", "RESOLVER_BUDGET", "RESOLVER_BACKING", "RESOLVER_VECTOR_SEARCH"] {
+            command.env_remove(name);
+        }
+        command.envs(variables.iter().copied()).args(arguments);
+        command
+    }
+
+    fn is_sanitized(&self) -> bool {
+        self.name == "address-sanitizer"
+    }
+}
+
+/// Runs a command of every driver, under each of these histories.
+fn drive(command: &str, histories: &[&str], variables: &[(&str, &str)]) {
+    for driver in drivers() {
+        for history in histories {
+            let variables = [&[("RESOLVER_HISTORY", *history)], variables].concat();
+            succeed(&mut driver.command(&variables, &[command]));
+        }
+    }
+}
+
+/// A capture in the plain form, which is the one that the driver reads.
+fn plain(path: &Path, folder: &Path) -> PathBuf {
+    let to = folder.join(path.file_name().expect("a capture is a file")).with_extension("");
+    let mut reader = CaptureReader::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let file = File::create(&to).unwrap_or_else(|error| panic!("{}: {error}", to.display()));
+    let mut writer = CaptureWriter::new(BufWriter::new(file)).expect("the scratch folder takes files");
+    while let Some(record) =
+        reader.next_record().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    {
+        writer.record(&record).expect("the scratch folder takes files");
+    }
+    to
+}
+
+#[test]
+fn the_committed_captures_replay_without_a_mismatch_under_every_history() {
+    let folder = scratch("captures");
+    let paths = captures_in(&captures_dir()).expect("the folder is committed");
+    let plain: Vec<PathBuf> = paths.iter().map(|path| plain(path, &folder)).collect();
+    let arguments: Vec<&str> =
+        ["replay"].into_iter().chain(plain.iter().map(|path| path.to_str().expect("plain names"))).collect();
+    for driver in drivers() {
+        // The sanitizer slows everything down, and the stand-in for the skip list is slow enough.
+        let histories = if driver.is_sanitized() { &HISTORIES[..1] } else { &HISTORIES[..] };
+        for history in histories {
+            let said = succeed(&mut driver.command(&[("RESOLVER_HISTORY", history)], &arguments));
+            assert!(said.starts_with(&format!("{} files, ", paths.len())), "{said}");
+            assert!(said.ends_with(" 0 mismatches\n"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn the_full_captures_replay_without_a_mismatch() {
+    let Some(folder) = shared_captures_dir() else {
+        eprintln!("skipped: no full captures beside the repository");
+        return;
+    };
+    let scratch = scratch("full-captures");
+    let driver = drivers().iter().find(|driver| !driver.is_sanitized()).expect("a plain driver");
+    for path in captures_in(&folder).expect("the folder is there") {
+        let plain = plain(&path, &scratch);
+        let said = succeed(&mut driver.command(&[], &["replay", plain.to_str().expect("plain names")]));
+        fs::remove_file(&plain).expect("it was just written");
+        assert!(said.ends_with(" 0 mismatches\n"), "{}: {said}", path.display());
+    }
+}
+
+#[test]
+fn ten_thousand_sets_come_and_go_without_growth() {
+    // The sanitizer keeps what is freed, to catch its use; its own leak check stands in for the measurement.
+    for driver in drivers().iter().filter(|driver| !driver.is_sanitized()) {
+        for history in HISTORIES {
+            succeed(&mut driver.command(&[("RESOLVER_HISTORY", history)], &["lifetimes"]));
+        }
+    }
+}
+
+#[test]
+fn two_sets_live_side_by_side() {
+    drive("two-sets", &HISTORIES, &[]);
+}
+
+#[test]
+fn a_batch_that_cannot_fit_clears_the_history_and_is_counted() {
+    drive("fallback", &["tree", "shadow"], &[("RESOLVER_BUDGET", "256K")]);
+}
+
+#[test]
+fn too_old_by_the_cutoff_is_counted_and_no_difference() {
+    drive("cutoff", &["tree", "shadow"], &[("RESOLVER_BUDGET", "256K")]);
+}
+
+#[test]
+fn shadow_mode_shouts_at_a_planted_difference_and_answers_with_the_skip_list() {
+    drive("difference", &["shadow"], &[]);
+}
+
+#[test]
+fn planted_bugs_draw_and_act_as_in_the_original() {
+    drive("bugs", &HISTORIES, &[]);
+}
+
+#[test]
+fn replies_have_the_entries_that_the_originals_have() {
+    drive("entries", &HISTORIES, &[]);
+}
+
+#[test]
+fn errors_and_panics_cross_as_values() {
+    drive("boundary", &["tree", "shadow"], &[]);
+}
+
+#[test]
+fn a_bad_value_stops_the_process_with_one_line() {
+    for driver in drivers() {
+        for (variable, value, allowed) in [
+            ("RESOLVER_HISTORY", "skip-list", "tree, skiplist or shadow"),
+            ("RESOLVER_BUDGET", "12Q", "a number of bytes from "),
+            ("RESOLVER_BACKING", "huge", "heap, 4k, thp or hugetlb"),
+            ("RESOLVER_VECTOR_SEARCH", "maybe", "on or off"),
+        ] {
+            let output = run(&mut driver.command(&[(variable, value)], &["two-sets"]));
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{stderr}");
+            assert!(
+                stderr.starts_with(&format!("ERROR: {variable}={value}: allowed is {allowed}")),
+                "{stderr}"
+            );
+            assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "long: the stand-in for the skip list is slow"]
+fn skiplisttest_prints_both_histories_and_that_they_agree() {
+    let said = succeed(&mut drivers()[0].command(&[], &["skiplisttest"]));
+    for line in ["the original's own test", "skip list", "tree", "decisions: equal"] {
+        assert!(said.lines().any(|said| said.starts_with(line)), "{line:?} in {said}");
+    }
+}
