@@ -297,6 +297,31 @@ pub(crate) fn compare_tail(pool: &Pool, tail: Tail, other: &[u8]) -> Ordering {
     run(pool, tail).compare(other)
 }
 
+/// Whether two tails have the same bytes.
+pub(crate) fn same_tail(pool: &Pool, left: Tail, right: Tail) -> bool {
+    if left.len() != right.len() {
+        return false;
+    }
+    let (mut left, mut right) = (run(pool, left), run(pool, right));
+    let (mut some, mut others): (&[u8], &[u8]) = (&[], &[]);
+    loop {
+        if some.is_empty() {
+            match left.next() {
+                Some(part) => some = part,
+                None => return true,
+            }
+        }
+        if others.is_empty() {
+            others = right.next().expect("the tails are of one length");
+        }
+        let both = some.len().min(others.len());
+        if some[..both] != others[..both] {
+            return false;
+        }
+        (some, others) = (&some[both..], &others[both..]);
+    }
+}
+
 /// Appends a tail's bytes to `to`.
 pub(crate) fn copy_tail(pool: &Pool, tail: Tail, to: &mut Vec<u8>) {
     run(pool, tail).copy_to(to);

@@ -99,6 +99,7 @@
 
 mod batch;
 mod config;
+mod dump;
 mod keys;
 mod layout;
 mod node;
@@ -115,6 +116,7 @@ mod write;
 
 pub use batch::{Endpoint, EndpointKind, Probes, ReadSink, Write};
 pub use config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget};
+pub use dump::{EntryLayout, LeafLayout};
 pub use pool::Backing;
 pub use stats::Stats;
 pub use tree::{Blocks, Tree};

@@ -46,6 +46,22 @@ const HAND_DEAD_SHARE: usize = 8;
 /// Condemned blocks given back after a batch at most, beyond those the batch's leaves account for.
 const RELEASED_PER_BATCH: u64 = 64;
 
+/// What a join works in; the memory is kept.
+#[derive(Debug, Default)]
+pub(crate) struct JoinRoom {
+    lower: Vec<u8>,
+    upper: Vec<u8>,
+    separator: Vec<u8>,
+    key: Vec<u8>,
+    /// What one of the leaves has left.
+    own: Entries,
+    /// Stamps of boundaries that came where leaves met.
+    added: Vec<u32>,
+    /// Tails that have to be stored anew: whose entry, and where its bytes stop in `tail_bytes`.
+    tails: Vec<(usize, usize)>,
+    tail_bytes: Vec<u8>,
+}
+
 impl Tree {
     /// Puts a subtree on the list of what is to be given back. O(1).
     pub(crate) fn condemn(&mut self, child: Child) {
@@ -264,7 +280,8 @@ impl Tree {
         }
         self.stats.hand_steps += 1;
         let key = std::mem::take(&mut self.hand);
-        let mut next = Vec::new();
+        let mut next = std::mem::take(&mut self.next_hand);
+        next.clear();
         let ranges = [KeyRange { begin: &key, end: &key }];
         let endpoints = [Endpoint::new(&key, 0, EndpointKind::WriteBegin, 0).into_point()];
         let probes = Probes { endpoints: &endpoints, ends: &[0], prefix: &[], ranges: &ranges };
@@ -306,6 +323,7 @@ impl Tree {
         self.hand_routes = routes;
         self.hand_work = work;
         self.hand = next;
+        self.next_hand = key;
         more
     }
 
@@ -382,14 +400,14 @@ impl Tree {
         (first, last): (usize, usize),
         work: &mut Work,
     ) -> bool {
-        let mut lower = Vec::new();
-        let mut upper = Vec::new();
-        let bounded = self.lower_bound_key(probes, routes, (parent, first as u32), &mut lower)
-            & self.upper_bound_key(probes, routes, (parent, last as u32), &mut upper);
+        let mut room = std::mem::take(&mut self.join_room);
+        let JoinRoom { lower, upper, separator, key, own, added, tails, tail_bytes } = &mut room;
+        let bounded = self.lower_bound_key(probes, routes, (parent, first as u32), lower)
+            & self.upper_bound_key(probes, routes, (parent, last as u32), upper);
         let single = self.child_at(routes, parent, first);
         let prefix = match (first == last, bounded) {
             (true, _) => leaf::view(&self.pool, single.block).prefix,
-            (false, true) => keys::common_prefix(&lower, &upper),
+            (false, true) => keys::common_prefix(lower, upper),
             (false, false) => 0,
         };
         let mut entries = std::mem::take(&mut work.entries);
@@ -397,12 +415,10 @@ impl Tree {
         entries.clear();
         removed.clear();
         let mut segment = 0;
-        let mut own = Entries::default();
-        let mut added = Vec::new();
+        added.clear();
+        tails.clear();
+        tail_bytes.clear();
         let mut fits = true;
-        // Tails that have to be stored anew: which entry, and its bytes.
-        let mut tails: Vec<(usize, Vec<u8>)> = Vec::new();
-        let mut separator = Vec::new();
         for slot in first..=last {
             let child = self.child_at(routes, parent, slot);
             let view = match child.is_vacant() {
@@ -415,16 +431,17 @@ impl Tree {
                 entries.carry = carry;
             } else if carry != segment {
                 // The segment changes at the separator: a boundary.
-                self.lower_bound_key(probes, routes, (parent, slot as u32), &mut separator);
+                self.lower_bound_key(probes, routes, (parent, slot as u32), separator);
                 let place = keys::load_head(&separator[prefix..]);
                 if place.length == LONG {
-                    tails.push((entries.len(), separator[prefix + 8..].to_vec()));
+                    tail_bytes.extend_from_slice(&separator[prefix + 8..]);
+                    tails.push((entries.len(), tail_bytes.len()));
                 }
                 entries.push(Entry { place, boundary: true, stamp: carry, tail: Tail::NONE });
                 added.push(carry);
             }
             let mut transfer =
-                Transfer { expired: self.expired, entries: &mut own, segment: carry, removed: &mut removed };
+                Transfer { expired: self.expired, entries: own, segment: carry, removed: &mut removed };
             let from = view.prefix;
             transfer.take(&view);
             segment = transfer.segment;
@@ -437,43 +454,47 @@ impl Tree {
             // The prefix gets shorter: what it gives up goes in front of the heads, and pushes bytes into the tails.
             let shared = match slot {
                 slot if slot > first => {
-                    self.lower_bound_key(probes, routes, (parent, slot as u32), &mut separator);
+                    self.lower_bound_key(probes, routes, (parent, slot as u32), separator);
                     &separator[prefix..from]
                 }
                 _ => {
-                    self.upper_bound_key(probes, routes, (parent, slot as u32), &mut separator);
+                    self.upper_bound_key(probes, routes, (parent, slot as u32), separator);
                     &separator[prefix..from]
                 }
             };
             for at in 0..own.len() {
                 let (place, tail) = (own.place(at), own.tail(at));
-                let mut key = shared.to_vec();
+                key.clear();
+                key.extend_from_slice(shared);
                 let longer = place.length == LONG || usize::from(place.length) + shared.len() > 8;
                 if longer {
-                    leaf::copy_key(&self.pool, place, tail, &mut key);
-                    tails.push((entries.len(), key[8..].to_vec()));
+                    leaf::copy_key(&self.pool, place, tail, key);
+                    tail_bytes.extend_from_slice(&key[8..]);
+                    tails.push((entries.len(), tail_bytes.len()));
                 } else {
                     key.extend_from_slice(&place.head.to_be_bytes()[..usize::from(place.length)]);
                 }
-                entries.push(Entry { place: keys::load_head(&key), tail: Tail::NONE, ..own.entry(at) });
+                entries.push(Entry { place: keys::load_head(key), tail: Tail::NONE, ..own.entry(at) });
             }
         }
         let long = !tails.is_empty() || !entries.tails.is_empty();
-        let tail_bytes: usize = tails.iter().map(|(_, bytes)| bytes.len()).sum();
         fits &= entries.len() <= leaf::capacity(long);
         // Joining is to win blocks: at most what it wins, and a little, goes into new key bytes.
-        let blocks = if tails.is_empty() { 0 } else { KeyLog::blocks_for(tail_bytes as u64) + 1 };
-        fits &= blocks == 0 || blocks < self.pool.available() && tail_bytes < 4 * crate::pool::BLOCK_BYTES;
+        let blocks = if tails.is_empty() { 0 } else { KeyLog::blocks_for(tail_bytes.len() as u64) + 1 };
+        fits &=
+            blocks == 0 || blocks < self.pool.available() && tail_bytes.len() < 4 * crate::pool::BLOCK_BYTES;
         if fits {
             let newest = self.versions.next() - 1;
-            for (at, bytes) in tails {
-                let tail = self.log.append(&mut self.pool, &[&bytes], newest, &mut self.stats);
-                entries.set_tail(at, tail);
+            let mut start = 0;
+            for &(at, stop) in &*tails {
+                let bytes = &tail_bytes[start..stop];
+                entries.set_tail(at, self.log.append(&mut self.pool, &[bytes], newest, &mut self.stats));
+                start = stop;
             }
             self.stats.leaves_compacted += u64::from(!removed.is_empty());
             self.stats.leaves_joined += (last - first) as u64;
             self.count_removed(&removed);
-            for &stamp in &added {
+            for &stamp in &*added {
                 self.count(stamp, 1);
             }
             let child = if entries.len() == 0 {
@@ -500,6 +521,7 @@ impl Tree {
             self.note(routes, parent, first as u32, (last - first + 1) as u32, made, 1, work);
         }
         self.removed = removed;
+        self.join_room = room;
         work.entries = entries;
         fits
     }

@@ -6,6 +6,7 @@ use crate::keys::KeyLog;
 use crate::node::inner::Child;
 use crate::pool::{BLOCK_BYTES, BlockId, PAGE_BYTES, Pool};
 use crate::read::Check;
+use crate::reclaim::JoinRoom;
 use crate::route::{Descent, NoReads, Routes};
 use crate::search::Search;
 use crate::stats::Stats;
@@ -33,6 +34,8 @@ pub struct Tree {
     pub(crate) condemned: BlockId,
     /// Where the slow hand goes on: the lower bound of the slots it visits next.
     pub(crate) hand: Vec<u8>,
+    /// Room for where it goes on after that.
+    pub(crate) next_hand: Vec<u8>,
     /// Leaves written since the hand's last step.
     pub(crate) hand_credit: u64,
     /// The greatest need of a recent batch, in blocks.
@@ -44,6 +47,7 @@ pub struct Tree {
     /// The same for the hand, which also moves while a batch waits for room.
     pub(crate) hand_routes: Routes,
     pub(crate) hand_work: Work,
+    pub(crate) join_room: JoinRoom,
     pub(crate) removed: Vec<u32>,
     pub(crate) stats: Stats,
     stamp_limit: u32,
@@ -80,6 +84,7 @@ impl Tree {
             longest: 0,
             condemned: BlockId::NONE,
             hand: Vec::new(),
+            next_hand: Vec::new(),
             hand_credit: 0,
             recent_need: 0,
             routed: false,
@@ -89,6 +94,7 @@ impl Tree {
             hand_work: Work::default(),
             counted: 0,
             dead: 0,
+            join_room: JoinRoom::default(),
             removed: Vec::new(),
             stats: Stats::default(),
             stamp_limit: config.stamp_limit,

@@ -383,11 +383,7 @@ impl Entries {
     /// Whether entries `at - 1` and `at` have the same key: its boundary and its point.
     pub(crate) fn same_key(&self, pool: &Pool, at: usize) -> bool {
         self.place(at - 1) == self.place(at)
-            && (self.place(at).length != LONG || {
-                let mut bytes = Vec::new();
-                keys::copy_tail(pool, self.tail(at), &mut bytes);
-                keys::compare_tail(pool, self.tail(at - 1), &bytes).is_eq()
-            })
+            && (self.place(at).length != LONG || keys::same_tail(pool, self.tail(at - 1), self.tail(at)))
     }
 
     /// Appends the bytes of an entry's key after the prefix.

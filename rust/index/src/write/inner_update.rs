@@ -204,7 +204,9 @@ impl Tree {
 
     /// Makes what the root became the root: one child, or nodes over all of them.
     fn grow_root(&mut self, first: u32, count: u32, work: &mut Work) {
-        let mut level: Vec<Made> = work.made[first as usize..(first + count) as usize].to_vec();
+        let (mut level, mut above) = (std::mem::take(&mut work.level), std::mem::take(&mut work.above));
+        level.clear();
+        level.extend_from_slice(&work.made[first as usize..(first + count) as usize]);
         while level.len() > 1 {
             let mut slots = std::mem::take(&mut work.slots);
             slots.clear();
@@ -214,7 +216,7 @@ impl Tree {
                 });
             }
             let count = slots.len();
-            let mut above = Vec::new();
+            above.clear();
             let mut from = 0;
             let size =
                 if slots.fit(0, 0) == count { count } else { count.div_ceil(count.div_ceil(SLOTS_TARGET)) };
@@ -232,8 +234,9 @@ impl Tree {
                 from = to;
             }
             work.slots = slots;
-            level = above;
+            std::mem::swap(&mut level, &mut above);
         }
         self.root = level[0].child;
+        (work.level, work.above) = (level, above);
     }
 }

@@ -97,7 +97,7 @@ impl Tree {
         }
         let mut entries = std::mem::take(&mut work.entries);
         entries.clear();
-        let leaf = self.open(probes, routes, &visit);
+        let leaf = self.open(probes, routes, &visit, &mut work.bounds);
         let prefix = leaf.prefix;
         let length = leaf.len();
         entries.carry = if leaf.carry <= expired { 0 } else { leaf.carry };
@@ -113,16 +113,6 @@ impl Tree {
         self.removed = removed;
         work.entries = entries;
         self.place_leaf(probes, routes, plan.visit, prefix, appending, work);
-    }
-
-    /// A visited slot's leaf; a vacant slot as a leaf without entries.
-    pub(crate) fn open(&self, probes: &Probes<'_>, routes: &Routes, visit: &LeafVisit) -> LeafView<'_> {
-        if visit.child.is_vacant() {
-            let prefix = self.slot_prefix(probes, routes, (visit.parent, visit.slot));
-            LeafView::vacant(&self.pool, prefix, visit.child.greatest)
-        } else {
-            leaf::view(&self.pool, visit.child.block)
-        }
     }
 
     /// Makes the changes of all pieces of a leaf; whether each came behind all entries that there were.
@@ -171,6 +161,13 @@ impl Tree {
                 }
                 (None, Stop::Point) => unreachable!("a point begins at its key"),
                 (begin, stop) => {
+                    // From the leaf's lower bound on it is the carry. What seems to stand before that has expired, and lost its bytes.
+                    let at_lower = piece.begin.is_some_and(|position| {
+                        (first == 0 || begin.is_some_and(|begin| begin.place.length == LONG))
+                            && self.is_lower_bound(probes, routes, (visit.parent, visit.slot), position)
+                    });
+                    let first = if at_lower { 0 } else { first };
+                    (from, change.at) = (first, first);
                     let end = match stop {
                         Stop::At(position) => Some(query(probes, position, prefix)),
                         _ => None,
@@ -191,15 +188,7 @@ impl Tree {
                     }
                     change.remove = last - first;
                     removed.extend_from_slice(&leaf.stamps[first..last]);
-                    match begin.filter(|_| {
-                        first > 0
-                            || !self.is_lower_bound(
-                                probes,
-                                routes,
-                                (visit.parent, visit.slot),
-                                piece.begin.expect("the piece has a begin"),
-                            )
-                    }) {
+                    match begin.filter(|_| !at_lower) {
                         None => change.carry = Some(stamp),
                         Some(begin) if before != stamp => {
                             self.count(stamp, 1);

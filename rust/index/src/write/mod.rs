@@ -86,7 +86,12 @@ pub(crate) struct Work {
     gathered: Vec<Update>,
     /// What becomes of the root: the made children.
     root: Option<(u32, u32)>,
+    /// What becomes of the root, level by level.
+    level: Vec<Made>,
+    above: Vec<Made>,
     key: Vec<u8>,
+    /// Room for the bounds of a slot.
+    bounds: [Vec<u8>; 2],
     left: Vec<u8>,
     right: Vec<u8>,
 }

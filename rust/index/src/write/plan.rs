@@ -6,7 +6,7 @@ use crate::batch::{Probes, Write};
 use crate::keys::KeyLog;
 use crate::layout::{HEAP_BYTES, SLOTS};
 use crate::node::inner::{self, chain_blocks_at_most};
-use crate::node::leaf::{self, LeafView};
+use crate::node::leaf;
 use crate::route::{NO_VISIT, Routes, query};
 use crate::tree::Tree;
 
@@ -125,13 +125,7 @@ impl Tree {
                 self.pool.prefetch(routes.leaves[ahead.visit as usize].child.block, 0..1);
             }
             let visit = &routes.leaves[plan.visit as usize];
-            let prefix;
-            let leaf = if visit.child.is_vacant() {
-                prefix = self.slot_prefix(probes, routes, (visit.parent, visit.slot));
-                LeafView::vacant(&self.pool, prefix, visit.child.greatest)
-            } else {
-                leaf::view(&self.pool, visit.child.block)
-            };
+            let leaf = self.open(probes, routes, visit, &mut work.bounds);
             let pieces = &work.pieces[plan.first as usize..plan.last as usize];
             let Bound { entries: bound, long, tail_bytes: tails } =
                 super::merge::bound(probes, pieces, &leaf);

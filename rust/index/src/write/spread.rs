@@ -6,8 +6,8 @@ use crate::batch::Probes;
 use crate::keys;
 use crate::layout::Inner;
 use crate::node::inner::{self, Child};
-use crate::node::leaf::{self, Entries, Part};
-use crate::route::{NO_VISIT, Routes};
+use crate::node::leaf::{self, Entries, LeafView, Part};
+use crate::route::{LeafVisit, NO_VISIT, Routes};
 use crate::tree::Tree;
 
 impl Tree {
@@ -155,14 +155,34 @@ impl Tree {
     }
 
     /// How many bytes the bounds of a visited slot share.
-    pub(crate) fn slot_prefix(&self, probes: &Probes<'_>, routes: &Routes, at: (u32, u32)) -> usize {
-        let (mut lower, mut upper) = (Vec::new(), Vec::new());
-        if self.lower_bound_key(probes, routes, at, &mut lower)
-            && self.upper_bound_key(probes, routes, at, &mut upper)
+    fn slot_prefix(
+        &self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        at: (u32, u32),
+        [lower, upper]: &mut [Vec<u8>; 2],
+    ) -> usize {
+        if self.lower_bound_key(probes, routes, at, lower) && self.upper_bound_key(probes, routes, at, upper)
         {
-            keys::common_prefix(&lower, &upper)
+            keys::common_prefix(lower, upper)
         } else {
             0
+        }
+    }
+
+    /// A visited slot's leaf; a vacant slot as a leaf without entries. `bounds` is room for the slot's bounds.
+    pub(crate) fn open(
+        &self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        visit: &LeafVisit,
+        bounds: &mut [Vec<u8>; 2],
+    ) -> LeafView<'_> {
+        if visit.child.is_vacant() {
+            let prefix = self.slot_prefix(probes, routes, (visit.parent, visit.slot), bounds);
+            LeafView::vacant(&self.pool, prefix, visit.child.greatest)
+        } else {
+            leaf::view(&self.pool, visit.child.block)
         }
     }
 

@@ -4,6 +4,8 @@ mod budget;
 mod campaign;
 mod differential;
 mod foreign;
+mod kit;
+mod layout;
 mod stamps;
 mod trial;
 

@@ -122,7 +122,7 @@ impl Sets {
     fn step(&mut self, trial: &Trial, number: usize, batch: &Batch<'_>) -> Result<(), Finding> {
         let cutoff = self.tree.cutoff();
         self.tree.judge(batch, &mut self.own).map_err(Finding::Refused)?;
-        if number % 5 == 0 {
+        if number.is_multiple_of(5) {
             self.tree.judge(batch, &mut self.other).map_err(Finding::Refused)?;
             if self.own != self.other {
                 return Err(Finding::Impure);
