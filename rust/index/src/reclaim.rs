@@ -384,9 +384,25 @@ impl Tree {
                 continue;
             }
             if dead > 0 && dead * share >= count {
-                self.join(probes, routes, parent, (slot, slot), work);
+                self.compact(routes, parent, slot, child, work);
             }
             slot += 1;
+        }
+    }
+
+    /// Takes the dead entries of one leaf out of its block.
+    fn compact(&mut self, routes: &Routes, parent: u32, slot: usize, child: Child, work: &mut Work) {
+        let mut removed = std::mem::take(&mut self.removed);
+        removed.clear();
+        leaf::compact(&mut self.pool, child.block, self.expired, &mut removed);
+        self.stats.leaves_compacted += 1;
+        self.count_removed(&removed);
+        self.removed = removed;
+        let left = leaf::view(&self.pool, child.block);
+        if left.len() == 0 {
+            let vacant = work.make(Child::vacant(left.carry));
+            self.pool.release(child.block);
+            self.note(routes, parent, slot as u32, 1, vacant, 1, work);
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::batch::{Probes, ReadSink, Write};
 use crate::config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget};
 use crate::keys::KeyLog;
+use crate::layout::SHORT_ENTRIES;
 use crate::node::inner::Child;
 use crate::pool::{BLOCK_BYTES, BlockId, PAGE_BYTES, Pool};
 use crate::read::Check;
@@ -95,7 +96,7 @@ impl Tree {
             counted: 0,
             dead: 0,
             join_room: JoinRoom::default(),
-            removed: Vec::new(),
+            removed: Vec::with_capacity(2 * SHORT_ENTRIES),
             stats: Stats::default(),
             stamp_limit: config.stamp_limit,
             side_bytes: Versions::side_bytes(blocks),

@@ -277,6 +277,71 @@ pub(crate) fn splice(pool: &mut Pool, id: BlockId, change: &Change, stamp: u32) 
     header.greatest = stamp;
 }
 
+/// Takes the dead entries of a leaf out of its block. `removed` gets their stamps, and those that became gaps.
+pub(crate) fn compact(pool: &mut Pool, id: BlockId, expired: u32, removed: &mut Vec<u32>) {
+    let header = pool.get::<Node>(id).header;
+    let count = usize::from(header.count);
+    let carry = if header.carry <= expired { 0 } else { header.carry };
+    let (left, boundaries) = if header.kind == LEAF_SHORT {
+        let leaf = pool.get_mut::<ShortLeaf>(id);
+        let heads = &mut leaf.heads[..count];
+        compact_items(
+            (&mut leaf.stamps[..count], &mut leaf.kinds[..count]),
+            (carry, expired),
+            removed,
+            |to, from| {
+                heads[to] = heads[from];
+            },
+        )
+    } else {
+        let leaf = pool.get_mut::<LongLeaf>(id);
+        let (heads, tails) = (&mut leaf.heads[..count], &mut leaf.tails[..count]);
+        compact_items(
+            (&mut leaf.stamps[..count], &mut leaf.kinds[..count]),
+            (carry, expired),
+            removed,
+            |to, from| {
+                heads[to] = heads[from];
+                tails[to] = tails[from];
+            },
+        )
+    };
+    let header = &mut pool.get_mut::<Node>(id).header;
+    header.carry = carry;
+    header.count = left as u16;
+    header.extra = boundaries as u16;
+}
+
+/// Moves what lives to the front, in order, and calls `follow` with where each went and came from. Returns how many are left, and how many boundaries.
+///
+/// An entry goes if it is an expired point, or a boundary that no longer starts anything new: the rules of [`crate::write::Transfer`].
+#[inline]
+fn compact_items(
+    (stamps, kinds): (&mut [u32], &mut [u8]),
+    (carry, expired): (u32, u32),
+    removed: &mut Vec<u32>,
+    mut follow: impl FnMut(usize, usize),
+) -> (usize, usize) {
+    let (mut to, mut boundaries) = (0, 0);
+    let mut segment = carry;
+    for from in 0..stamps.len() {
+        let (stamp, kind) = (stamps[from], kinds[from]);
+        let boundary = kind & BOUNDARY != 0;
+        let live = if stamp <= expired { 0 } else { stamp };
+        let keep = if boundary { live != segment } else { live != 0 };
+        if !keep || live != stamp {
+            removed.push(stamp);
+        }
+        segment = if boundary { live } else { segment };
+        stamps[to] = live;
+        kinds[to] = kind;
+        follow(to, from);
+        boundaries += usize::from(boundary & keep);
+        to += usize::from(keep);
+    }
+    (to, boundaries)
+}
+
 /// Entries being put together: a leaf's content on its way to blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
@@ -291,10 +356,15 @@ pub(crate) struct Entries {
 
 impl Entries {
     pub(crate) fn clear(&mut self) {
+        // What a full leaf and the pieces of an ordinary batch come to, from the start: lists that grow later grow seldom.
         self.heads.clear();
+        self.heads.reserve(2 * SHORT_ENTRIES);
         self.stamps.clear();
+        self.stamps.reserve(2 * SHORT_ENTRIES);
         self.kinds.clear();
+        self.kinds.reserve(2 * SHORT_ENTRIES);
         self.tails.clear();
+        self.tails.reserve(2 * SHORT_ENTRIES);
         self.boundaries = 0;
         self.carry = 0;
     }

@@ -77,19 +77,24 @@ impl Tree {
         removed.clear();
         let (search, expired) = (self.search, self.expired);
         if !visit.child.is_vacant() {
-            let leaf = leaf::view(&self.pool, visit.child.block);
-            let bound = bound(probes, pieces, &leaf);
+            let block = visit.child.block;
+            let leaf = leaf::view(&self.pool, block);
+            let (prefix, long) = (leaf.prefix, !leaf.tails.is_empty());
+            let mut bound = bound(probes, pieces, &leaf);
             let dead = leaf.dead(search, expired);
-            let long = !leaf.tails.is_empty();
-            let crowded = bound.entries > leaf::capacity(bound.long) || dead * DEAD_SHARE > leaf.len();
-            if !crowded && bound.long == long {
-                let prefix = leaf.prefix;
+            if dead * DEAD_SHARE > leaf.len() || dead > 0 && bound.entries > leaf::capacity(bound.long) {
+                bound.entries -= leaf.len();
+                leaf::compact(&mut self.pool, block, expired, &mut removed);
+                bound.entries += leaf::view(&self.pool, block).len();
+                self.stats.leaves_compacted += 1;
+            }
+            if bound.entries <= leaf::capacity(bound.long) && bound.long == long {
                 self.stats.leaves_edited += 1;
-                let mut place = Place::Block(visit.child.block);
+                let mut place = Place::Block(block);
                 self.merge_pieces(probes, routes, &visit, pieces, prefix, stamp, &mut place, &mut removed);
                 self.count_removed(&removed);
                 self.removed = removed;
-                let child = self.edited(visit.child.block);
+                let child = self.edited(block);
                 let first = work.make(child);
                 self.note(routes, visit.parent, visit.slot, 1, first, 1, work);
                 return;
@@ -104,7 +109,6 @@ impl Tree {
         let mut transfer =
             Transfer { expired, segment: entries.carry, entries: &mut entries, removed: &mut removed };
         transfer.take(&leaf);
-        self.stats.leaves_compacted += u64::from(!removed.is_empty());
         let mut place = Place::List(&mut entries);
         let appending =
             self.merge_pieces(probes, routes, &visit, pieces, prefix, stamp, &mut place, &mut removed)
@@ -131,6 +135,7 @@ impl Tree {
         let (search, expired) = (self.search, self.expired);
         let mut from = 0;
         let mut appending = true;
+        let mut added = 0;
         for piece in pieces {
             let leaf = match place {
                 Place::Block(block) => leaf::view(&self.pool, *block),
@@ -155,7 +160,7 @@ impl Tree {
                     }
                     change.remove = usize::from(found);
                     removed.extend_from_slice(&leaf.stamps[change.at..change.at + change.remove]);
-                    self.count(stamp, 1);
+                    added += 1;
                     let tail = store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
                     change.insert(Entry { place: begin.place, boundary: false, stamp, tail });
                 }
@@ -191,7 +196,7 @@ impl Tree {
                     match begin.filter(|_| !at_lower) {
                         None => change.carry = Some(stamp),
                         Some(begin) if before != stamp => {
-                            self.count(stamp, 1);
+                            added += 1;
                             let tail =
                                 store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
                             change.insert(Entry { place: begin.place, boundary: true, stamp, tail });
@@ -212,6 +217,7 @@ impl Tree {
                 Place::List(entries) => entries.splice(&change),
             }
         }
+        self.count(stamp, added);
         appending
     }
 
