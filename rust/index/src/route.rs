@@ -91,6 +91,8 @@ impl Descent<'_, '_> {
         routes.inner.clear();
         routes.leaves.clear();
         routes.wide.clear();
+        // A wide read has two endpoints, and is noted once.
+        routes.wide.reserve(self.probes.endpoints.len() / 2);
         if low == high {
             return;
         }
