@@ -2,6 +2,7 @@
 
 use crate::history::Index;
 use resolver_index::pool::UnknownBacking;
+use resolver_simulation::HistoryError;
 use resolver_workloads::capture::CaptureError;
 use resolver_workloads::input::{RunError, Unmade};
 use resolver_workloads::measure::MeasureError;
@@ -34,6 +35,8 @@ pub(crate) enum Error {
     Run { file: String, source: RunError },
     #[error("{workload}: {source}")]
     Measure { workload: String, source: MeasureError },
+    #[error("{file}: {source}")]
+    History { file: String, source: HistoryError },
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }

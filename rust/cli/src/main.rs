@@ -5,11 +5,13 @@
 
 mod bench;
 mod check;
+mod check_history;
 mod error;
 mod history;
 mod output;
 mod progress;
 mod replay;
+mod simulate;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -29,6 +31,8 @@ enum Command {
     Replay(replay::Args),
     Bench(bench::Args),
     Check(check::Args),
+    Simulate(simulate::Args),
+    CheckHistory(check_history::Args),
 }
 
 /// How a command that ran to its end ended.
@@ -43,6 +47,8 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
+        Command::Simulate(args) => simulate::run(&args),
+        Command::CheckHistory(args) => check_history::run(&args),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,
