@@ -4,8 +4,8 @@ use crate::keys::{Place, load_head, load_head_of};
 use resolver_types::KeyRange;
 use std::cmp::Ordering;
 
-/// What an endpoint is to its range. The declared order is the tie rule at equal keys, so that ranges that only touch do
-/// not overlap.
+/// What an endpoint is to its range. The declared order is the tie rule at equal keys, so that ranges that
+/// only touch do not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EndpointKind {
@@ -21,14 +21,14 @@ pub enum EndpointKind {
 
 /// One endpoint of a batch: the eight bytes of its key that follow the batch's common prefix, and a tag.
 ///
-/// The order (head, then tag) is the order of the keys and of the tie rule, but for keys that agree in the head
-/// and are both longer: those are settled by their bytes.
+/// The order (head, then tag) is the order of the keys and of the tie rule, but for keys that agree in the
+/// head and are both longer: those are settled by their bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Big-endian, padded with zero bytes.
     head: u64,
-    /// From the top: 4 bits how many bytes follow the prefix (9: more than the head holds), 3 bits the kind, 1 bit whether
-    /// the range is a point, 24 bits nothing, 32 bits the range's index.
+    /// From the top: 4 bits how many bytes follow the prefix (9: more than the head holds), 3 bits the kind,
+    /// 1 bit whether the range is a point, 24 bits nothing, 32 bits the range's index.
     tag: u64,
 }
 
@@ -59,7 +59,8 @@ const KIND_SHIFT: u32 = 57;
 const POINT_BIT: u64 = 1 << 56;
 
 impl Endpoint {
-    /// The endpoint of range `range` whose key is `key`, seen after `prefix` bytes that all keys of the batch share.
+    /// The endpoint of range `range` whose key is `key`, seen after `prefix` bytes that all keys of the batch
+    /// share.
     #[inline]
     pub fn new(key: &[u8], prefix: usize, kind: EndpointKind, range: u32) -> Endpoint {
         let place = load_head_of(key, prefix);
@@ -148,7 +149,8 @@ impl<'a> Probes<'a> {
 
     /// An endpoint's key as seen in a node whose keys share their first `prefix` bytes with it.
     ///
-    /// Most are shifted out of the record alone; only a key with more bytes than its record holds is looked at.
+    /// Most are shifted out of the record alone; only a key with more bytes than its record holds is looked
+    /// at.
     #[inline]
     pub(crate) fn place(&self, endpoint: Endpoint, prefix: usize) -> Place {
         let own = self.prefix.len();
@@ -192,8 +194,8 @@ impl Write {
 
 /// Who is told what the check of reads finds, and says how new a write must be to matter.
 pub trait ReadSink {
-    /// The stamp that a write must pass to conflict with the read range; [`u32::MAX`] when the range is not to be checked
-    /// (any more).
+    /// The stamp that a write must pass to conflict with the read range; [`u32::MAX`] when the range is not
+    /// to be checked (any more).
     fn limit(&self, range: u32) -> u32;
     /// The read range conflicts.
     fn conflict(&mut self, range: u32);

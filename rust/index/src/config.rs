@@ -13,7 +13,8 @@ pub struct Config {
     pub backing: Backing,
     /// Whether the in-node searches may use the processor's vector instructions. The decisions are the same.
     pub vector_search: bool,
-    /// The stamp at which all stamps are renumbered; the default is the last that there is. Only tests set another.
+    /// The stamp at which all stamps are renumbered; the default is the last that there is. Only tests set
+    /// another.
     pub stamp_limit: u32,
 }
 
@@ -28,7 +29,8 @@ impl Default for Config {
     }
 }
 
-/// Blocks that the longest legal range takes in an empty tree: the tails of both ends, a leaf, and the block of its version.
+/// Blocks that the longest legal range takes in an empty tree: the tails of both ends, a leaf, and the block
+/// of its version.
 const LEAST_BLOCKS: u64 = 2 * (MAX_END_LENGTH.div_ceil(crate::layout::KEY_BLOCK_BYTES) as u64 + 1) + 2;
 
 /// The least budget: whole pages for [`LEAST_BLOCKS`], and one more for side tables.

@@ -4,11 +4,11 @@
 //! ```text
 //! key:   | prefix: the node's, not stored | head: 8 bytes, in the node | tail: in key blocks |
 //! ```
-//! A [`Tail`] names its bytes by block, offset and length. Key blocks form one log: tails are appended to the newest
-//! block and run on into the next, so that blocks stand in allocation order and, versions only growing, in the order of
-//! the greatest stamp that was appended to them. The oldest block is released as soon as that stamp has expired. A node
-//! therefore looks at an entry's stamp before it follows its tail; the generation in the tail, compared with the
-//! block's, proves that nobody forgot.
+//! A [`Tail`] names its bytes by block, offset and length. Key blocks form one log: tails are appended to the
+//! newest block and run on into the next, so that blocks stand in allocation order and, versions only
+//! growing, in the order of the greatest stamp that was appended to them. The oldest block is released as
+//! soon as that stamp has expired. A node therefore looks at an entry's stamp before it follows its tail; the
+//! generation in the tail, compared with the block's, proves that nobody forgot.
 //!
 //! A separator does not expire with an entry, so a long one owns a chain of blocks of its own ([`Chain`]).
 
@@ -17,7 +17,8 @@ use crate::pool::{BlockId, Pool};
 use crate::stats::Stats;
 use std::cmp::Ordering;
 
-/// A key as seen in a node: the eight bytes that follow the node's prefix, and how many follow it (9: more than 8).
+/// A key as seen in a node: the eight bytes that follow the node's prefix, and how many follow it (9: more
+/// than 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     /// Big-endian, padded with zero bytes.
@@ -42,7 +43,8 @@ pub(crate) fn load_head(rest: &[u8]) -> Place {
     Place { head, length: rest.len() as u8 }
 }
 
-/// The head of what follows the first `prefix` bytes of a key. A key of eight bytes or more is read in one piece, however few of them follow.
+/// The head of what follows the first `prefix` bytes of a key. A key of eight bytes or more is read in one
+/// piece, however few of them follow.
 #[inline]
 pub(crate) fn load_head_of(key: &[u8], prefix: usize) -> Place {
     let left = key.len() - prefix;
@@ -72,7 +74,8 @@ pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> usize {
     at
 }
 
-/// Where the bytes of a key are that its head does not hold: block, offset (11 bits), generation (5 bits), length.
+/// Where the bytes of a key are that its head does not hold: block, offset (11 bits), generation (5 bits),
+/// length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Tail(u64);

@@ -1,5 +1,5 @@
-//! The byte layout of every kind of block, and the one promise that lets the pool hand them out as typed references.
-//! Sizes are asserted at compile time; no other file computes an offset into a block.
+//! The byte layout of every kind of block, and the one promise that lets the pool hand them out as typed
+//! references. Sizes are asserted at compile time; no other file computes an offset into a block.
 #![allow(unsafe_code)]
 
 use crate::keys::Tail;
@@ -98,7 +98,8 @@ pub(crate) const SLOTS: usize = 64;
 /// Bytes of an inner node for what its separators' heads cannot hold: all that its slots leave.
 pub(crate) const HEAP_BYTES: usize = BLOCK_BYTES - NODE_HEADER_BYTES - SLOTS * (8 + 4 + 4 + 4 + 2 + 2 + 1);
 
-/// An inner node. Slot `i` covers the keys from its separator (slot 0: from the node's lower bound) up to the next one.
+/// An inner node. Slot `i` covers the keys from its separator (slot 0: from the node's lower bound) up to the
+/// next one.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Inner {
@@ -111,7 +112,8 @@ pub(crate) struct Inner {
     pub(crate) greatest: [u32; SLOTS],
     /// The least of the greatest stamps of the leaves below; `u32::MAX` where there is none.
     pub(crate) oldest: [u32; SLOTS],
-    /// Where in the heap the separator's tail stands: its bytes, or, over the inline limit, its chain's first block.
+    /// Where in the heap the separator's tail stands: its bytes, or, over the inline limit, its chain's
+    /// first block.
     pub(crate) tail_offsets: [u16; SLOTS],
     /// The length of the separator's tail.
     pub(crate) tail_lengths: [u16; SLOTS],
@@ -123,7 +125,8 @@ pub(crate) struct Inner {
 /// In [`Inner::lengths`]: the child is a leaf.
 pub(crate) const CHILD_IS_LEAF: u8 = 0x80;
 
-/// Stamps that one block of the version table holds. A power of two: a place is found without a division, which is worth the quarter of these few blocks that it wastes.
+/// Stamps that one block of the version table holds. A power of two: a place is found without a division,
+/// which is worth the quarter of these few blocks that it wastes.
 pub(crate) const VERSIONS_PER_BLOCK: usize = 128;
 const VERSION_SLACK: usize = BLOCK_BYTES - VERSIONS_PER_BLOCK * 12;
 
@@ -138,8 +141,8 @@ pub(crate) struct VersionBlock {
     slack: [u8; VERSION_SLACK],
 }
 
-// SAFETY: (all of them) `repr(C)` structs of integers and integer arrays, in declared order, whose fields add up to the block without
-// padding (asserted below), for which every bit pattern is valid.
+// SAFETY: (all of them) `repr(C)` structs of integers and integer arrays, in declared order, whose fields add
+// up to the block without padding (asserted below), for which every bit pattern is valid.
 unsafe impl BlockLayout for KeyBlock {}
 // SAFETY: as above.
 unsafe impl BlockLayout for Node {}

@@ -1,8 +1,8 @@
 //! The temporal tree: a resolver's conflict history in a B+ tree over one pool of blocks, bounded by memory.
 //!
-//! It answers one question, for whole batches of sorted ranges: has any key of `[b, e)` been written after a version? And it takes in what
-//! was written since. The structure goes back to the temporal B+ tree of the *Beyond 5s* articles (resolver v1 to v3.8); what differs is
-//! said below.
+//! It answers one question, for whole batches of sorted ranges: has any key of `[b, e)` been written after a
+//! version? And it takes in what was written since. The structure goes back to the temporal B+ tree of the
+//! *Beyond 5s* articles (resolver v1 to v3.8); what differs is said below.
 //!
 //! # Glossary
 //! | term | meaning |
@@ -40,18 +40,21 @@
 //! ```
 //!
 //! # A leaf answers for its range alone
-//! No interval reaches from one leaf into the next: a write that covers several leaves ends the first, is the carry of the last, and makes what
-//! lies between vacant. So a read looks at no neighbour, the leaves of a batch do not depend on each other, links between leaves are not
-//! needed, and the greatest stamp of a slot is exact at all times: it decides conflicts as well as it prunes.
+//! No interval reaches from one leaf into the next: a write that covers several leaves ends the first, is the
+//! carry of the last, and makes what lies between vacant. So a read looks at no neighbour, the leaves of a
+//! batch do not depend on each other, links between leaves are not needed, and the greatest stamp of a slot
+//! is exact at all times: it decides conflicts as well as it prunes.
 //!
-//! Since a point is never older than its segment, the newest stamp in `[b, e)` is the greatest of the segment's at `b` and of the entries in
-//! between, hidden ones included: what hides them is newer.
+//! Since a point is never older than its segment, the newest stamp in `[b, e)` is the greatest of the
+//! segment's at `b` and of the entries in between, hidden ones included: what hides them is newer.
 //!
-//! Routing ranges never grow but when the hand joins leaves. Where a range loses its content the slot turns vacant and keeps its bounds, so that
-//! neither prefixes nor heads next to it change.
+//! Routing ranges never grow but when the hand joins leaves. Where a range loses its content the slot turns
+//! vacant and keeps its bounds, so that neither prefixes nor heads next to it change.
 //!
 //! # Blocks
-//! One pool ([`pool`]) of 2 KiB blocks: `layout` has the bytes of each kind, and no other file computes an offset.
+//! One pool ([`pool`]) of 2 KiB blocks: `layout` has the bytes of each kind, and no other file computes an
+//! offset.
+//!
 //! | block | owned by | given back |
 //! | --- | --- | --- |
 //! | leaf, short: 13 bytes an entry; with tails: 21 | its slot | when the slot turns vacant, or with a condemned subtree |
@@ -60,13 +63,14 @@
 //! | key block of a chain | one long separator | with the separator |
 //! | version block | the version table | when all its stamps have expired |
 //!
-//! Entries are sorted in place: with 13 bytes an entry, moving half a leaf costs less than the indirection of an order array would on every
-//! search; a free bitmap is not needed.
+//! Entries are sorted in place: with 13 bytes an entry, moving half a leaf costs less than the indirection of
+//! an order array would on every search; a free bitmap is not needed.
 //!
 //! # Reservation
-//! Before anything changes, the plan says how many blocks the batch's pieces can take at most: `write::merge::bound` and
-//! `Tree::blocks_needed` are what plan and execution both go by. If they cannot be had, the oldest history is reclaimed (see `reclaim`), and the
-//! writes are routed again, since that changes nodes; a batch that needs too much at once is applied in parts. Nothing stays reserved after it.
+//! Before anything changes, the plan says how many blocks the batch's pieces can take at most:
+//! `write::merge::bound` and `Tree::blocks_needed` are what plan and execution both go by. If they cannot be
+//! had, the oldest history is reclaimed (see `reclaim`), and the writes are routed again, since that changes
+//! nodes; a batch that needs too much at once is applied in parts. Nothing stays reserved after it.
 //!
 //! # Invariants
 //! [`Tree::validate`] checks each by its number.
@@ -78,7 +82,8 @@
 //! 6. A slot's greatest stamp is that of its keys, exactly, unless all of them have expired.
 //! 7. A slot's oldest is the least of the greatest stamps of the leaves below.
 //! 8. Nodes have entries or slots, and slots say what hangs in them.
-//! 9. Every committed block has exactly one owner: tree, separator, key log, version table, condemned list, free list.
+//! 9. Every committed block has exactly one owner: tree, separator, key log, version table, condemned list,
+//!    free list.
 //! 10. What is held never exceeds the budget.
 //! 11. The tail of an entry that matters is of its block's current generation.
 //! 12. Key blocks stand in the order of their greatest stamps.

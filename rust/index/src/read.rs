@@ -1,4 +1,5 @@
-//! The check of reads: each leaf once per slice, and the reads that reach past their leaf by the greatest stamps on their way.
+//! The check of reads: each leaf once per slice, and the reads that reach past their leaf by the greatest
+//! stamps on their way.
 
 use crate::batch::{EndpointKind, Probes, ReadSink};
 use crate::node::inner::{self, Child};
@@ -82,8 +83,8 @@ impl Check<'_, '_> {
         }
     }
 
-    /// Whether a key from `begin` on, before `end` or the leaf's upper bound, is newer than `limit`. `from`: entries before it are
-    /// known to be below `begin`; moved up to the first that is not.
+    /// Whether a key from `begin` on, before `end` or the leaf's upper bound, is newer than `limit`. `from`:
+    /// entries before it are known to be below `begin`; moved up to the first that is not.
     #[allow(clippy::too_many_arguments)]
     fn in_leaf(
         &self,
@@ -131,8 +132,9 @@ impl Check<'_, '_> {
         self.newer_than(self.root, Some(position), Some(end), limit, stats)
     }
 
-    /// Whether some key of a child's range, from the begin (or its lower bound) on and before the end (or its upper bound), is
-    /// newer than `limit`. Only the two edges of the read are descended; what lies between is answered by the greatest stamps.
+    /// Whether some key of a child's range, from the begin (or its lower bound) on and before the end (or its
+    /// upper bound), is newer than `limit`. Only the two edges of the read are descended; what lies
+    /// between is answered by the greatest stamps.
     fn newer_than(
         &self,
         child: Child,

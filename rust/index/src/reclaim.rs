@@ -2,15 +2,17 @@
 //!
 //! Three stores hold history, each with its own order of age:
 //! - *key blocks* leave in allocation order, as soon as the greatest stamp of the oldest has expired;
-//! - *leaves*, and whole subtrees, leave by their greatest stamp: every slot knows the least of the greatest stamps of the leaves
-//!   below it, so that the oldest is found from the root, and a subtree whose greatest stamp has expired is condemned in one piece,
-//!   whatever its size, and given back block by block as blocks are asked for;
-//! - *mixed leaves* are compacted when writes visit them, and by the slow hand, which goes round in key order, takes dead
-//!   entries out, and joins neighbours that fit one leaf.
+//! - *leaves*, and whole subtrees, leave by their greatest stamp: every slot knows the least of the greatest
+//!   stamps of the leaves below it, so that the oldest is found from the root, and a subtree whose greatest
+//!   stamp has expired is condemned in one piece, whatever its size, and given back block by block as blocks
+//!   are asked for;
+//! - *mixed leaves* are compacted when writes visit them, and by the slow hand, which goes round in key
+//!   order, takes dead entries out, and joins neighbours that fit one leaf.
 //!
-//! When a reservation does not find its blocks, the cutoff moves to the lowest version that frees something: the oldest key block's, the
-//! oldest leaf's, or a small share of what lives. Since the entries of every stamp are counted, what the hand has still to collect is
-//! known, and the cutoff does not run ahead of it. A batch's own version is never reached.
+//! When a reservation does not find its blocks, the cutoff moves to the lowest version that frees something:
+//! the oldest key block's, the oldest leaf's, or a small share of what lives. Since the entries of every
+//! stamp are counted, what the hand has still to collect is known, and the cutoff does not run ahead of it. A
+//! batch's own version is never reached.
 
 use crate::batch::{Endpoint, EndpointKind, Probes};
 use crate::keys::{self, KeyLog, LONG, Tail};
@@ -129,7 +131,8 @@ impl Tree {
         self.versions.release_expired(&mut self.pool, self.expired);
     }
 
-    /// Condemns every subtree of which the greatest stamp has expired, going down only where the oldest leaf has.
+    /// Condemns every subtree of which the greatest stamp has expired, going down only where the oldest leaf
+    /// has.
     fn release_dead(&mut self) {
         if self.root.is_vacant() || self.root.oldest > self.expired {
             return;
@@ -161,8 +164,9 @@ impl Tree {
         inner::node(&self.pool, node.block).summary(self.search, node.block)
     }
 
-    /// The work of reclamation that follows a batch, bounded by what the batch did: key blocks and subtrees that have expired are given
-    /// back, the slow hand moves on, and where free blocks run short the cutoff moves.
+    /// The work of reclamation that follows a batch, bounded by what the batch did: key blocks and subtrees
+    /// that have expired are given back, the slow hand moves on, and where free blocks run short the
+    /// cutoff moves.
     pub fn tend(&mut self) {
         self.release_expired();
         self.release_dead();
@@ -194,7 +198,8 @@ impl Tree {
         (blocks / 64 + self.recent_need).min(blocks / 4)
     }
 
-    /// Moves the cutoff, a stamp at a time, until what is free and what the hand can collect make up `reserve` blocks.
+    /// Moves the cutoff, a stamp at a time, until what is free and what the hand can collect make up
+    /// `reserve` blocks.
     fn advance_for(&mut self, reserve: u64) {
         // An entry of the shortest kind, in a leaf three quarters full.
         const ENTRIES_PER_BLOCK: u64 = crate::layout::SHORT_ENTRIES as u64 * 3 / 4;
@@ -218,7 +223,8 @@ impl Tree {
         }
     }
 
-    /// Moves the cutoff by one small share of what lives, at most to `newest`, and gives back what can be found at once.
+    /// Moves the cutoff by one small share of what lives, at most to `newest`, and gives back what can be
+    /// found at once.
     pub(crate) fn reclaim_step(&mut self, newest: u32) {
         self.unroute();
         let first = (self.expired + 1).max(self.versions.first());
@@ -232,7 +238,8 @@ impl Tree {
         self.release_dead();
     }
 
-    /// Reclaims until `needed` blocks are free; stamps from `before` on stay. False when there is nothing left to reclaim.
+    /// Reclaims until `needed` blocks are free; stamps from `before` on stay. False when there is nothing
+    /// left to reclaim.
     pub(crate) fn make_room(&mut self, needed: u64, before: u32) -> bool {
         loop {
             if self.pool.available() >= needed && self.pool.secure(needed) {
@@ -271,8 +278,9 @@ impl Tree {
         }
     }
 
-    /// One step of the slow hand: from where it stands, the leaves side by side under one node. Dead entries go where at least one in
-    /// `share` is dead, neighbours that fit one leaf are joined, a node with few slots gives them to its parent. False when it has come round.
+    /// One step of the slow hand: from where it stands, the leaves side by side under one node. Dead entries
+    /// go where at least one in `share` is dead, neighbours that fit one leaf are joined, a node with few
+    /// slots gives them to its parent. False when it has come round.
     pub(crate) fn hand_step(&mut self, share: usize) -> bool {
         if self.root.is_vacant() {
             self.hand.clear();
@@ -406,8 +414,8 @@ impl Tree {
         }
     }
 
-    /// Makes one leaf of the leaves in slots `first..=last`, without their dead entries. False, and nothing changed, when that would take more key
-    /// blocks than can be spared, or more room than a leaf has.
+    /// Makes one leaf of the leaves in slots `first..=last`, without their dead entries. False, and nothing
+    /// changed, when that would take more key blocks than can be spared, or more room than a leaf has.
     fn join(
         &mut self,
         probes: &Probes<'_>,
@@ -467,7 +475,8 @@ impl Tree {
                 }
                 continue;
             }
-            // The prefix gets shorter: what it gives up goes in front of the heads, and pushes bytes into the tails.
+            // The prefix gets shorter: what it gives up goes in front of the heads, and pushes bytes into the
+            // tails.
             let shared = match slot {
                 slot if slot > first => {
                     self.lower_bound_key(probes, routes, (parent, slot as u32), separator);
@@ -542,7 +551,8 @@ impl Tree {
         fits
     }
 
-    /// Renumbers all stamps: the first in the version table becomes 1, and what is older, all of it expired, 0.
+    /// Renumbers all stamps: the first in the version table becomes 1, and what is older, all of it expired,
+    /// 0.
     pub(crate) fn renumber(&mut self) {
         self.unroute();
         self.stats.renumberings += 1;

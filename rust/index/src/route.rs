@@ -1,14 +1,16 @@
 //! The batched descent: one sorted row of endpoints, split over the children of every node on its way down.
 //!
-//! At an inner node its slice of the endpoints and its separators are partitioned recursively, as the second of the posts
-//! has it: the middle separator cuts the slice (equal keys go right), each side goes on with its half of the separators, empty
-//! sides vanish, and a side with one endpoint is an ordinary search. With S separators and K endpoints this takes
-//! O(S log(1 + K/S)) comparisons for K >= S and O(K log(1 + S/K)) below. The nodes found are the next nodes to visit, so that they
-//! are known, and prefetched, well before their turn.
+//! At an inner node its slice of the endpoints and its separators are partitioned recursively, as the second
+//! of the posts has it: the middle separator cuts the slice (equal keys go right), each side goes on with its
+//! half of the separators, empty sides vanish, and a side with one endpoint is an ordinary search. With S
+//! separators and K endpoints this takes O(S log(1 + K/S)) comparisons for K >= S and O(K log(1 + S/K))
+//! below. The nodes found are the next nodes to visit, so that they are known, and prefetched, well before
+//! their turn.
 //!
-//! On the way, reads that no stamp below can touch are left behind: where a child's greatest stamp is not above the limit of
-//! any read that begins in its slice, and no write does, the child is not visited. A read whose end lies outside the child goes
-//! on the list of *wide* reads, which are decided by the greatest stamps along both edges of the read (see `read`).
+//! On the way, reads that no stamp below can touch are left behind: where a child's greatest stamp is not
+//! above the limit of any read that begins in its slice, and no write does, the child is not visited. A read
+//! whose end lies outside the child goes on the list of *wide* reads, which are decided by the greatest
+//! stamps along both edges of the read (see `read`).
 
 use crate::batch::{EndpointKind, Probes, ReadSink};
 use crate::layout::Inner;

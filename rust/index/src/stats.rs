@@ -1,6 +1,7 @@
 //! What the tree counts.
 
-/// Declares [`Stats`] and the list of its fields from one text, so that no counter can be left out of a report.
+/// Declares [`Stats`] and the list of its fields from one text, so that no counter can be left out of a
+/// report.
 macro_rules! counters {
     ($($(#[$doc:meta])* pub $name:ident: u64,)+) => {
         /// Counters since the tree was made; none of them takes part in a decision.

@@ -15,7 +15,8 @@ use crate::versions::Versions;
 use crate::write::Work;
 use resolver_types::Version;
 
-/// The conflict history of one resolver: a temporal B+ tree under a memory budget. See the crate's front page.
+/// The conflict history of one resolver: a temporal B+ tree under a memory budget. See the crate's front
+/// page.
 pub struct Tree {
     pub(crate) pool: Pool,
     pub(crate) search: Search,
@@ -163,7 +164,8 @@ impl Tree {
         }
     }
 
-    /// Checks every read of a sorted batch against the history, and notes where its writes would go. The history does not change.
+    /// Checks every read of a sorted batch against the history, and notes where its writes would go. The
+    /// history does not change.
     pub fn check_reads(&mut self, probes: &Probes<'_>, sink: &mut impl ReadSink) {
         let mut routes = std::mem::take(&mut self.routes);
         let mut stats = self.stats;
@@ -178,14 +180,15 @@ impl Tree {
         self.routed = true;
     }
 
-    /// Overlays the history with a batch's accepted writes, sorted and disjoint, at `version`, which is above all before. `probes` are those
-    /// of the last [`Tree::check_reads`].
+    /// Overlays the history with a batch's accepted writes, sorted and disjoint, at `version`, which is above
+    /// all before. `probes` are those of the last [`Tree::check_reads`].
     ///
-    /// Space is reserved before anything changes: for the whole batch where it can be had, else for as many writes at a time as fit.
+    /// Space is reserved before anything changes: for the whole batch where it can be had, else for as many
+    /// writes at a time as fit.
     ///
     /// # Errors
-    /// [`OutOfBudget`] for the first write that does not fit even with all older history given up; the writes before it are applied, and the
-    /// tree is valid.
+    /// [`OutOfBudget`] for the first write that does not fit even with all older history given up; the writes
+    /// before it are applied, and the tree is valid.
     pub fn add_writes(
         &mut self,
         probes: &Probes<'_>,
@@ -286,8 +289,8 @@ impl Tree {
         self.stats = stats;
     }
 
-    /// Moves the cutoff to `version`, if that is above it: what lies at or below expires now, and is given back at leisure, see
-    /// [`Tree::tend`].
+    /// Moves the cutoff to `version`, if that is above it: what lies at or below expires now, and is given
+    /// back at leisure, see [`Tree::tend`].
     pub fn give_up(&mut self, version: Version) {
         if version < Version::ZERO || self.cutoff.is_some_and(|cutoff| version <= cutoff) {
             return;

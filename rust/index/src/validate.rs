@@ -1,5 +1,5 @@
-//! The checker: every numbered invariant of the crate's front page, over the whole tree. For tests and fuzzing; it allocates, and takes
-//! time linear in the history.
+//! The checker: every numbered invariant of the crate's front page, over the whole tree. For tests and
+//! fuzzing; it allocates, and takes time linear in the history.
 
 use crate::keys::{self, LONG, Tail};
 use crate::layout::{INNER, Node, SLOTS};

@@ -1,11 +1,12 @@
 //! Stamps: the numbers that stand for commit versions in nodes.
 //!
-//! Every batch that writes takes the next stamp, so that 32 bits hold any row of versions, however far they jump (recoveries
-//! jump by 100,000,000, an operator can set nearly 2^63), and two stamps compare as their versions do. This table has the
-//! version of every stamp that has not expired, in blocks of the pool, and counts the entries that carry it.
+//! Every batch that writes takes the next stamp, so that 32 bits hold any row of versions, however far they
+//! jump (recoveries jump by 100,000,000, an operator can set nearly 2^63), and two stamps compare as their
+//! versions do. This table has the version of every stamp that has not expired, in blocks of the pool, and
+//! counts the entries that carry it.
 //!
-//! Stamp 0 is a gap: no write. When the stamps run out (after some four billion batches, or at the limit a test sets), all that
-//! are left are renumbered from 1.
+//! Stamp 0 is a gap: no write. When the stamps run out (after some four billion batches, or at the limit a
+//! test sets), all that are left are renumbered from 1.
 
 use crate::layout::{VERSIONS_PER_BLOCK, VersionBlock};
 use crate::pool::{BlockId, Pool};
@@ -114,9 +115,9 @@ impl Versions {
         *entries = entries.wrapping_add_signed(by);
     }
 
-    /// The greatest stamp whose version is at or below `version`, 0 if none of the table's is. Stamps before the table's count
-    /// as its first one's predecessor, which is what they are to every read that is not too old. Galloping from the newest:
-    /// logarithmic in the distance.
+    /// The greatest stamp whose version is at or below `version`, 0 if none of the table's is. Stamps before
+    /// the table's count as its first one's predecessor, which is what they are to every read that is not
+    /// too old. Galloping from the newest: logarithmic in the distance.
     pub(crate) fn at_or_below(&self, pool: &Pool, version: Version) -> u32 {
         let mut low = self.first - 1;
         let mut high = self.next;

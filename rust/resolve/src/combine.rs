@@ -2,7 +2,8 @@
 
 use resolver_index::{Endpoint, EndpointKind, Write};
 
-/// Unites the write ranges that `accepted` says count. Overlapping ones merge; ranges that only touch stay apart. The result is disjoint and in key order.
+/// Unites the write ranges that `accepted` says count. Overlapping ones merge; ranges that only touch stay
+/// apart. The result is disjoint and in key order.
 pub(crate) fn combine(
     endpoints: &[Endpoint],
     ranks: &[(u32, u32)],

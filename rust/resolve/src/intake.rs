@@ -17,9 +17,11 @@ pub(crate) struct Intake {
     counts: Vec<u32>,
     /// By range: where its end stands among the endpoints, if it is no point.
     pub(crate) ends: Vec<u32>,
-    /// By range: the ranks that it covers, from its begin's up to (not including) its end's. Equal for one that does not take part.
+    /// By range: the ranks that it covers, from its begin's up to (not including) its end's. Equal for one
+    /// that does not take part.
     pub(crate) ranks: Vec<(u32, u32)>,
-    /// By range: for reads, the newest stamp that the transaction has seen; [`SILENT`] for what is not to be checked.
+    /// By range: for reads, the newest stamp that the transaction has seen; [`SILENT`] for what is not to be
+    /// checked.
     pub(crate) limits: Vec<u32>,
     /// By range: the transaction.
     pub(crate) owners: Vec<u32>,
@@ -37,8 +39,8 @@ enum Shape {
     Span,
 }
 
-/// The shape of a range whose keys, seen after a prefix that they share, are `begin` and `end`. Bytes are compared only where the heads tie
-/// and both keys are longer.
+/// The shape of a range whose keys, seen after a prefix that they share, are `begin` and `end`. Bytes are
+/// compared only where the heads tie and both keys are longer.
 #[inline]
 fn shape(range: &KeyRange<'_>, begin: Endpoint, end: Endpoint) -> Shape {
     match begin.head().cmp(&end.head()) {
@@ -96,8 +98,9 @@ fn common_prefix(ranges: &[KeyRange<'_>]) -> usize {
 }
 
 impl Intake {
-    /// Takes a batch in. `verdicts` gets a verdict for every transaction: too old, in conflict because it read below the base, or, for now,
-    /// committed. `limit_of` is asked for the limit of a read version, once for each row of equal ones.
+    /// Takes a batch in. `verdicts` gets a verdict for every transaction: too old, in conflict because it
+    /// read below the base, or, for now, committed. `limit_of` is asked for the limit of a read version,
+    /// once for each row of equal ones.
     pub(crate) fn take(
         &mut self,
         batch: &Batch<'_>,

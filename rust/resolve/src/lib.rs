@@ -10,7 +10,8 @@
 //! | apply | `resolver_index` | merged leaf by leaf |
 //! | expire | `resolver_index` | the cutoff moves, some reclamation is done |
 //!
-//! Nothing flows back: reads see a history that cannot change under them, writes see decisions that cannot change.
+//! Nothing flows back: reads see a history that cannot change under them, writes see decisions that cannot
+//! change.
 
 mod combine;
 mod intake;

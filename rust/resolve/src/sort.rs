@@ -11,7 +11,8 @@ const MOST_BUCKETS: usize = 1 << 12;
 /// A fuller bucket is compared into order by the library's sort, a smaller one by insertion.
 const INSERT_BELOW: usize = 24;
 
-/// Sorts endpoints by key, equal keys by the tie rule and then by range. `spare` and `counts` are room to work in.
+/// Sorts endpoints by key, equal keys by the tie rule and then by range. `spare` and `counts` are room to
+/// work in.
 pub(crate) fn sort<'a>(
     endpoints: &mut Vec<Endpoint>,
     spare: &mut Vec<Endpoint>,
@@ -26,8 +27,8 @@ pub(crate) fn sort<'a>(
     settle_ties(endpoints, key);
 }
 
-/// Distributes the endpoints over buckets by their heads' distance from the least, and sorts within. Linear where heads are evenly spread,
-/// O(n log n) at worst.
+/// Distributes the endpoints over buckets by their heads' distance from the least, and sorts within. Linear
+/// where heads are evenly spread, O(n log n) at worst.
 fn distribute(endpoints: &mut Vec<Endpoint>, spare: &mut Vec<Endpoint>, counts: &mut Vec<u32>) {
     let (mut least, mut greatest) = (u64::MAX, 0);
     let mut sorted = true;

@@ -212,7 +212,8 @@ impl ConflictSet for TreeSet {
 }
 
 impl TreeSet {
-    /// Decides, in transaction order, who read what an earlier transaction of the batch writes, and collects the reports.
+    /// Decides, in transaction order, who read what an earlier transaction of the batch writes, and collects
+    /// the reports.
     fn within_batch(&mut self, batch: &Batch<'_>, verdicts: &mut Verdicts) {
         self.covered.start(self.intake.distinct);
         let ranks = &self.intake.ranks;

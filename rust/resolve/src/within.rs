@@ -1,8 +1,9 @@
 //! Conflicts between the transactions of one batch: a bit for every distinct key.
 //!
-//! The distinct keys of a batch cut the key space into slots, each from one key up to the next. Every range covers whole slots, or, a point,
-//! the first key of one; whatever covers a part of a slot covers its first key. So two ranges overlap exactly when they have a slot in common,
-//! and the slots that committed writes cover are all that has to be remembered.
+//! The distinct keys of a batch cut the key space into slots, each from one key up to the next. Every range
+//! covers whole slots, or, a point, the first key of one; whatever covers a part of a slot covers its first
+//! key. So two ranges overlap exactly when they have a slot in common, and the slots that committed writes
+//! cover are all that has to be remembered.
 
 /// The slots that the writes of committed transactions cover.
 #[derive(Debug, Default)]
@@ -23,7 +24,8 @@ impl Covered {
         self.words.resize(slots as usize / 64 + 1, 0);
     }
 
-    /// Calls `visit` with every word of slots `from..to` and the bits there, until it says stop; whether it did.
+    /// Calls `visit` with every word of slots `from..to` and the bits there, until it says stop; whether it
+    /// did.
     #[inline]
     fn any_word(&mut self, (from, to): (u32, u32), mut visit: impl FnMut(&mut u64, u64) -> bool) -> bool {
         if from >= to {

@@ -164,7 +164,8 @@ impl Inner {
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     pub(crate) children: Vec<Child>,
-    /// Where each separator's bytes stop; it starts where the one before stops. The first slot's separator is not used.
+    /// Where each separator's bytes stop; it starts where the one before stops. The first slot's separator
+    /// is not used.
     stops: Vec<usize>,
     bytes: Vec<u8>,
 }
@@ -228,7 +229,8 @@ pub(crate) fn chain_blocks_at_most(length: usize) -> u64 {
 /// The most slots whose separators' tails all fit a node, whatever they are.
 pub(crate) const SURE_SLOTS: usize = HEAP_BYTES / INLINE_TAIL + 1;
 
-/// Writes slots `from..to` into a block as an inner node whose prefix is `prefix`, `shift` bytes longer than the list's.
+/// Writes slots `from..to` into a block as an inner node whose prefix is `prefix`, `shift` bytes longer than
+/// the list's.
 pub(crate) fn write(
     pool: &mut Pool,
     id: BlockId,

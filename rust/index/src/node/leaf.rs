@@ -1,13 +1,14 @@
 //! Leaves: the history of one routing range.
 //!
-//! A leaf answers for every key of its routing range alone. It starts with the `carry`, the stamp of the keys from the lower
-//! bound on, and holds entries in key order:
-//! - a *boundary* starts a segment: the keys from it up to the next boundary (or the upper bound) have its stamp, 0 for a gap;
+//! A leaf answers for every key of its routing range alone. It starts with the `carry`, the stamp of the keys
+//! from the lower bound on, and holds entries in key order:
+//! - a *boundary* starts a segment: the keys from it up to the next boundary (or the upper bound) have its
+//!   stamp, 0 for a gap;
 //! - a *point* gives one key a stamp of its own, newer than the segment around it.
 //!
-//! At one key there may be a boundary and a point, in this order. Since a point is never older than the segment it lies in, the
-//! newest stamp in `[b, e)` is the greatest of the segment's at `b` and of all entries `k` with `b <= k < e`: what a point hides
-//! is older than the point.
+//! At one key there may be a boundary and a point, in this order. Since a point is never older than the
+//! segment it lies in, the newest stamp in `[b, e)` is the greatest of the segment's at `b` and of all
+//! entries `k` with `b <= k < e`: what a point hides is older than the point.
 
 use crate::keys::{self, LONG, Place, Tail};
 use crate::layout::{
@@ -129,8 +130,9 @@ impl<'a> LeafView<'a> {
 
     /// The first entry whose key is at or above the query, and whether its key is the query's.
     ///
-    /// `expired`: the tail of an entry that no longer matters may be gone, so it is never compared; with equal heads and lengths
-    /// it counts as below the query, which is as good as any place for an entry that is no longer there.
+    /// `expired`: the tail of an entry that no longer matters may be gone, so it is never compared; with
+    /// equal heads and lengths it counts as below the query, which is as good as any place for an entry
+    /// that is no longer there.
     #[inline]
     pub(crate) fn lower_bound(
         &self,
@@ -160,8 +162,9 @@ impl<'a> LeafView<'a> {
         (at, false)
     }
 
-    /// Whether comparing the entry with the query would follow a tail that may be gone: a point's with the point, a boundary's
-    /// only when the segment that it ends has expired as well as the one that it starts.
+    /// Whether comparing the entry with the query would follow a tail that may be gone: a point's with the
+    /// point, a boundary's only when the segment that it ends has expired as well as the one that it
+    /// starts.
     #[inline]
     fn is_dead_tail(&self, search: Search, at: usize, query: &Query<'_>, expired: u32) -> bool {
         query.place.length == LONG
@@ -248,7 +251,8 @@ fn splice_items<T: Copy>(items: &mut [T], count: usize, change: &Change, item: i
     }
 }
 
-/// Makes a change in a leaf's block, which has room for it and for the kind of its entries. The leaf's greatest stamp becomes `stamp`.
+/// Makes a change in a leaf's block, which has room for it and for the kind of its entries. The leaf's
+/// greatest stamp becomes `stamp`.
 pub(crate) fn splice(pool: &mut Pool, id: BlockId, change: &Change, stamp: u32) {
     let count = usize::from(pool.get::<Node>(id).header.count);
     let gone = change.at..change.at + change.remove;
@@ -277,7 +281,8 @@ pub(crate) fn splice(pool: &mut Pool, id: BlockId, change: &Change, stamp: u32) 
     header.greatest = stamp;
 }
 
-/// Takes the dead entries of a leaf out of its block. `removed` gets their stamps, and those that became gaps.
+/// Takes the dead entries of a leaf out of its block. `removed` gets their stamps, and those that became
+/// gaps.
 pub(crate) fn compact(pool: &mut Pool, id: BlockId, expired: u32, removed: &mut Vec<u32>) {
     let header = pool.get::<Node>(id).header;
     let count = usize::from(header.count);
@@ -312,9 +317,11 @@ pub(crate) fn compact(pool: &mut Pool, id: BlockId, expired: u32, removed: &mut 
     header.extra = boundaries as u16;
 }
 
-/// Moves what lives to the front, in order, and calls `follow` with where each went and came from. Returns how many are left, and how many boundaries.
+/// Moves what lives to the front, in order, and calls `follow` with where each went and came from. Returns
+/// how many are left, and how many boundaries.
 ///
-/// An entry goes if it is an expired point, or a boundary that no longer starts anything new: the rules of [`crate::write::Transfer`].
+/// An entry goes if it is an expired point, or a boundary that no longer starts anything new: the rules of
+/// [`crate::write::Transfer`].
 #[inline]
 fn compact_items(
     (stamps, kinds): (&mut [u32], &mut [u8]),
@@ -356,7 +363,8 @@ pub(crate) struct Entries {
 
 impl Entries {
     pub(crate) fn clear(&mut self) {
-        // What a full leaf and the pieces of an ordinary batch come to, from the start: lists that grow later grow seldom.
+        // What a full leaf and the pieces of an ordinary batch come to, from the start: lists that grow later
+        // grow seldom.
         self.heads.clear();
         self.heads.reserve(2 * SHORT_ENTRIES);
         self.stamps.clear();
@@ -494,8 +502,8 @@ pub(crate) struct Part {
     pub(crate) to: usize,
     /// The stamp of the keys before the first boundary.
     pub(crate) carry: u32,
-    /// How many bytes the leaf's bounds share, and how many more that is than the entries were made for: heads move up by so much, and take
-    /// over what they can of their tails.
+    /// How many bytes the leaf's bounds share, and how many more that is than the entries were made for:
+    /// heads move up by so much, and take over what they can of their tails.
     pub(crate) prefix: usize,
     pub(crate) shift: usize,
 }
@@ -557,7 +565,8 @@ pub(crate) fn write(pool: &mut Pool, search: Search, id: BlockId, entries: &Entr
     greatest
 }
 
-/// A key whose prefix grew by `shift` bytes: the head gives them up at its front and takes as many from the tail.
+/// A key whose prefix grew by `shift` bytes: the head gives them up at its front and takes as many from the
+/// tail.
 pub(crate) fn shifted(pool: &Pool, place: Place, tail: Tail, shift: usize) -> (Place, Tail) {
     if shift == 0 {
         return (place, tail);

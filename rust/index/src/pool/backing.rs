@@ -24,8 +24,8 @@ pub enum Backing {
     Heap,
     /// Pages of 4 KiB, also where the machine would use bigger ones by itself.
     FourK,
-    /// Transparent huge pages: the kernel is asked for them, and falls back by itself where memory is fragmented. The first
-    /// 2 MiB are ordinary pages all the same, so that a small history stays small.
+    /// Transparent huge pages: the kernel is asked for them, and falls back by itself where memory is
+    /// fragmented. The first 2 MiB are ordinary pages all the same, so that a small history stays small.
     Thp,
     /// Huge pages of 2 MiB out of the kernel's own pool: all of them when the pool is made, or an error.
     HugeTlb,
@@ -37,8 +37,9 @@ pub enum Backing {
 pub struct UnknownBacking(String);
 
 impl Backing {
-    /// The fastest that needs nothing set aside: transparent huge pages where the kernel gives them, else the heap. Beyond the
-    /// caches, huge pages save most of the address translations, which cost as much as the accesses.
+    /// The fastest that needs nothing set aside: transparent huge pages where the kernel gives them, else the
+    /// heap. Beyond the caches, huge pages save most of the address translations, which cost as much as
+    /// the accesses.
     pub fn preferred() -> Backing {
         if Backing::Thp.missing().is_none() { Backing::Thp } else { Backing::Heap }
     }
@@ -61,7 +62,8 @@ impl Backing {
         self != Backing::Heap
     }
 
-    /// Whether this machine has the backing at all. (Whether huge pages are left is seen when they are asked for.)
+    /// Whether this machine has the backing at all. (Whether huge pages are left is seen when they are asked
+    /// for.)
     pub(super) fn check_supported(self) -> Result<(), PoolError> {
         match self.missing() {
             Some(reason) => Err(PoolError::Unsupported { backing: self, reason }),
@@ -100,8 +102,9 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Address space of `bytes` (positive), aligned to 4096 at least, its memory granted when touched. `None` when
-    /// the operating system refuses. `first`: nothing is reserved before it. Not for [`Backing::HugeTlb`]: see [`Region::huge`].
+    /// Address space of `bytes` (positive), aligned to 4096 at least, its memory granted when touched. `None`
+    /// when the operating system refuses. `first`: nothing is reserved before it. Not for
+    /// [`Backing::HugeTlb`]: see [`Region::huge`].
     pub(super) fn reserve(backing: Backing, bytes: usize, first: bool) -> Option<Region> {
         let base = match backing {
             Backing::Heap => {
@@ -180,7 +183,8 @@ mod mapping {
 
     /// Tells the kernel how a mapping will be used; `false` when it does not know this advice.
     fn advise(base: NonNull<u8>, bytes: usize, advice: libc::c_int) -> bool {
-        // SAFETY: the caller owns the mapping, and none of the advices used here changes what its memory holds.
+        // SAFETY: the caller owns the mapping, and none of the advices used here changes what its memory
+        // holds.
         unsafe { libc::madvise(base.as_ptr().cast(), bytes, advice) == 0 }
     }
 
@@ -192,7 +196,8 @@ mod mapping {
         Some(base)
     }
 
-    /// Transparent huge pages, where `bytes` holds any: aligned to their size. The `first` one is left to ordinary pages.
+    /// Transparent huge pages, where `bytes` holds any: aligned to their size. The `first` one is left to
+    /// ordinary pages.
     pub(super) fn transparent_huge_pages(bytes: usize, first: bool) -> Option<NonNull<u8>> {
         let slack = HUGE_PAGE_BYTES;
         let start = map(bytes + slack, libc::MAP_NORESERVE)?;
@@ -203,7 +208,8 @@ mod mapping {
             unmap(start, before);
         }
         unmap(end, slack - before);
-        // `has_transparent_huge_pages` was asked when the pool was made; from there on, it is the kernel's choice.
+        // `has_transparent_huge_pages` was asked when the pool was made; from there on, it is the kernel's
+        // choice.
         let ordinary = if first { HUGE_PAGE_BYTES.min(bytes) } else { 0 };
         // SAFETY: `ordinary <= bytes`.
         let advised = unsafe { base.add(ordinary) };
@@ -241,14 +247,14 @@ mod mapping {
         if fault_in(base, bytes) { Ok(region) } else { Err(out_of_huge_pages()) }
     }
 
-    /// Makes the kernel grant every huge page of a mapping now; `false` when one cannot be had. Never a signal, as
-    /// a touch by the program itself could be.
+    /// Makes the kernel grant every huge page of a mapping now; `false` when one cannot be had. Never a
+    /// signal, as a touch by the program itself could be.
     pub(super) fn fault_in(base: NonNull<u8>, bytes: usize) -> bool {
         advise(base, bytes, libc::MADV_POPULATE_WRITE) || fault_in_by_reading(base, bytes)
     }
 
-    /// For kernels before 5.14: lets the kernel itself write a zero into each huge page. Where it cannot, `read`
-    /// returns an error.
+    /// For kernels before 5.14: lets the kernel itself write a zero into each huge page. Where it cannot,
+    /// `read` returns an error.
     pub(super) fn fault_in_by_reading(base: NonNull<u8>, bytes: usize) -> bool {
         use std::os::fd::AsRawFd;
         let Ok(zeros) = File::open("/dev/zero") else { return false };

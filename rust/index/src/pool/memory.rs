@@ -14,8 +14,8 @@ use std::ptr::NonNull;
 use super::backing::{Backing, Region};
 use super::{BLOCK_BYTES, BLOCKS_PER_PAGE, BlockId, LINE_BYTES, PAGE_BYTES, PoolError};
 
-/// Bytes of one segment: small beside any limit on address space, big enough that a pool of 1 GiB has 64. Under
-/// Miri two pages, so that its tests cross segments.
+/// Bytes of one segment: small beside any limit on address space, big enough that a pool of 1 GiB has 64.
+/// Under Miri two pages, so that its tests cross segments.
 pub(super) const SEGMENT_BYTES: usize = if cfg!(miri) { 2 * PAGE_BYTES } else { 16 << 20 };
 const BLOCKS_PER_SEGMENT: usize = SEGMENT_BYTES / BLOCK_BYTES;
 const SEGMENT_SHIFT: u32 = BLOCKS_PER_SEGMENT.trailing_zeros();
@@ -25,8 +25,8 @@ const _: () = assert!(BLOCKS_PER_SEGMENT.is_power_of_two() && SEGMENT_BYTES.is_m
 /// A type that a block can be read and edited as.
 ///
 /// # Safety
-/// The type is exactly [`BLOCK_BYTES`] long and aligned to at most [`LINE_BYTES`] (both asserted where it is used),
-/// every bit pattern is a valid value, and it has neither padding nor interior mutability.
+/// The type is exactly [`BLOCK_BYTES`] long and aligned to at most [`LINE_BYTES`] (both asserted where it is
+/// used), every bit pattern is a valid value, and it has neither padding nor interior mutability.
 pub unsafe trait BlockLayout: Copy {}
 
 /// What the pool itself keeps in a free block: the free list.
@@ -38,7 +38,8 @@ pub(super) struct FreeBlock {
     _rest: [u8; BLOCK_BYTES - size_of::<BlockId>()],
 }
 
-// SAFETY: a `u32` and bytes, without padding since the bytes need no alignment; the length is asserted in `get`.
+// SAFETY: a `u32` and bytes, without padding since the bytes need no alignment; the length is asserted in
+// `get`.
 unsafe impl BlockLayout for FreeBlock {}
 
 /// The memory of one pool.
@@ -54,8 +55,8 @@ pub(super) struct Memory {
     budget: u32,
 }
 
-// SAFETY: the pointers are to memory that this value owns alone and reaches through its methods only, which follow
-// the borrow rules; block types are plain data, without interior mutability (`BlockLayout`).
+// SAFETY: the pointers are to memory that this value owns alone and reaches through its methods only, which
+// follow the borrow rules; block types are plain data, without interior mutability (`BlockLayout`).
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
@@ -83,8 +84,8 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Reserves segments until `blocks` could be committed. `false` when they exceed the budget or the operating
-    /// system refuses; segments reserved on the way are kept.
+    /// Reserves segments until `blocks` could be committed. `false` when they exceed the budget or the
+    /// operating system refuses; segments reserved on the way are kept.
     #[inline]
     pub(super) fn reserve(&mut self, blocks: u64) -> bool {
         blocks <= u64::from(self.budget)
@@ -107,8 +108,8 @@ impl Memory {
         true
     }
 
-    /// Commits the next page. `false`, and nothing changed, when it exceeds the budget or the operating system
-    /// refuses its segment.
+    /// Commits the next page. `false`, and nothing changed, when it exceeds the budget or the operating
+    /// system refuses its segment.
     #[cold]
     pub(super) fn commit_page(&mut self) -> bool {
         if !self.reserve(u64::from(self.committed) + BLOCKS_PER_PAGE as u64) {
@@ -152,9 +153,9 @@ impl Memory {
     pub(super) fn get<T: BlockLayout>(&self, id: BlockId) -> &T {
         const { assert_layout::<T>() };
         let block = self.committed_address(id).cast::<T>();
-        // SAFETY: `committed_address` points to `BLOCK_BYTES` initialised bytes, aligned to `LINE_BYTES`, that
-        // live as long as `self`; `assert_layout` says that a `T` fits, `BlockLayout` that any bytes are one. Only
-        // `get_mut`, which borrows `self` alone, gives write access.
+        // SAFETY: `committed_address` points to `BLOCK_BYTES` initialised bytes, aligned to `LINE_BYTES`,
+        // that live as long as `self`; `assert_layout` says that a `T` fits, `BlockLayout` that any
+        // bytes are one. Only `get_mut`, which borrows `self` alone, gives write access.
         unsafe { block.as_ref() }
     }
 
@@ -163,8 +164,8 @@ impl Memory {
     pub(super) fn get_mut<T: BlockLayout>(&mut self, id: BlockId) -> &mut T {
         const { assert_layout::<T>() };
         let mut block = self.committed_address(id).cast::<T>();
-        // SAFETY: as in `get`; `self` is borrowed alone, so that no other reference to any block exists. A `T` has
-        // no padding, so that the block stays initialised.
+        // SAFETY: as in `get`; `self` is borrowed alone, so that no other reference to any block exists. A
+        // `T` has no padding, so that the block stays initialised.
         unsafe { block.as_mut() }
     }
 
@@ -197,10 +198,11 @@ impl Memory {
     fn address(&self, id: BlockId) -> NonNull<u8> {
         let segment = (id.0 >> SEGMENT_SHIFT) as usize;
         debug_assert!(segment < self.bases.len(), "the segment of block {} is not reserved", id.0);
-        // SAFETY: the id is that of a committed block or of the next page after `reserve`: `reserve` has filled the
-        // table up to its segment.
+        // SAFETY: the id is that of a committed block or of the next page after `reserve`: `reserve` has
+        // filled the table up to its segment.
         let base = unsafe { *self.bases.get_unchecked(segment) };
-        // SAFETY: the segment is `SEGMENT_BYTES` long, or the last one and ends with the budget; the block is below both.
+        // SAFETY: the segment is `SEGMENT_BYTES` long, or the last one and ends with the budget; the block is
+        // below both.
         unsafe { base.add((id.0 as usize % BLOCKS_PER_SEGMENT) * BLOCK_BYTES) }
     }
 }

@@ -11,13 +11,13 @@
 //! | listed | released, and waiting on the free list |
 //!
 //! # Order of allocation
-//! A released block is handed out again first (last in, first out), then the fresh ones, lowest first, and only
-//! when there is neither is another page committed. The order depends on the calls alone, never on the backing or
-//! the operating system.
+//! A released block is handed out again first (last in, first out), then the fresh ones, lowest first, and
+//! only when there is neither is another page committed. The order depends on the calls alone, never on the
+//! backing or the operating system.
 //!
 //! # Files
-//! This one keeps the accounts and holds no unsafe code; `memory.rs` turns a number into a reference, `backing.rs`
-//! obtains address space and gives it back.
+//! This one keeps the accounts and holds no unsafe code; `memory.rs` turns a number into a reference,
+//! `backing.rs` obtains address space and gives it back.
 //!
 //! # Invariants
 //! - used + listed + fresh = committed, and committed <= budget.
@@ -80,8 +80,8 @@ pub enum PoolError {
     OutOfHugePages {
         /// Huge pages that the whole budget takes.
         needed: u64,
-        /// Huge pages that are neither in use nor promised to anyone. It can exceed `needed`: then another limit
-        /// (a control group's) refused them.
+        /// Huge pages that are neither in use nor promised to anyone. It can exceed `needed`: then another
+        /// limit (a control group's) refused them.
         free: u64,
         /// Bytes of one huge page.
         page_bytes: u64,
@@ -112,7 +112,8 @@ pub struct Pool {
     free_head: BlockId,
     /// Blocks on the free list.
     listed: u32,
-    /// The lowest block not handed out since the last [`Pool::clear`]; all committed ones from here on are free.
+    /// The lowest block not handed out since the last [`Pool::clear`]; all committed ones from here on are
+    /// free.
     fresh: u32,
     /// Blocks handed out and not released.
     used: u32,
@@ -122,8 +123,9 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool of at most `budget_bytes`, rounded down to whole pages. Reserves and commits nothing, except under
-    /// [`Backing::HugeTlb`], where the huge pages for the whole budget are mapped and faulted in now or not at all.
+    /// A pool of at most `budget_bytes`, rounded down to whole pages. Reserves and commits nothing, except
+    /// under [`Backing::HugeTlb`], where the huge pages for the whole budget are mapped and faulted in
+    /// now or not at all.
     pub fn new(backing: Backing, budget_bytes: u64) -> Result<Pool, PoolError> {
         let pages = budget_bytes / PAGE_BYTES as u64;
         if pages == 0 {
@@ -144,8 +146,9 @@ impl Pool {
         })
     }
 
-    /// A block: the last one released, else the lowest fresh one, else the first of one more page. `None` when the
-    /// budget is exhausted or the operating system refuses address space; the pool is then as before. O(1).
+    /// A block: the last one released, else the lowest fresh one, else the first of one more page. `None`
+    /// when the budget is exhausted or the operating system refuses address space; the pool is then as
+    /// before. O(1).
     #[inline]
     pub fn allocate(&mut self) -> Option<BlockId> {
         let id = if !self.free_head.is_none() {
@@ -180,16 +183,18 @@ impl Pool {
         self.used -= 1;
     }
 
-    /// Reserves address space so that the next `blocks` calls of [`Pool::allocate`] cannot fail (as long as nothing
-    /// else is allocated); `false` when the budget or the operating system does not allow it. O(1) unless a new
-    /// segment is needed. A reservation that must hold calls this; [`Pool::available`] knows the budget only.
+    /// Reserves address space so that the next `blocks` calls of [`Pool::allocate`] cannot fail (as long as
+    /// nothing else is allocated); `false` when the budget or the operating system does not allow it.
+    /// O(1) unless a new segment is needed. A reservation that must hold calls this; [`Pool::available`]
+    /// knows the budget only.
     #[inline]
     pub fn secure(&mut self, blocks: u64) -> bool {
         let fresh_or_new = blocks.saturating_sub(u64::from(self.listed));
         self.memory.reserve(u64::from(self.fresh) + fresh_or_new)
     }
 
-    /// Blocks that the budget lets [`Pool::allocate`] still give: those free and those not committed yet. O(1).
+    /// Blocks that the budget lets [`Pool::allocate`] still give: those free and those not committed yet.
+    /// O(1).
     #[inline]
     pub fn available(&self) -> u64 {
         u64::from(self.memory.budget() - self.used)
@@ -215,8 +220,9 @@ impl Pool {
 
     /// Bytes of the committed blocks, always whole pages. O(1).
     ///
-    /// The same under every backing. What the operating system holds for the pool can differ: transparent huge pages
-    /// come 2 MiB at a time (never beyond the budget), HugeTLB pages all at once (the budget, rounded up to 2 MiB).
+    /// The same under every backing. What the operating system holds for the pool can differ: transparent
+    /// huge pages come 2 MiB at a time (never beyond the budget), HugeTLB pages all at once (the budget,
+    /// rounded up to 2 MiB).
     #[inline]
     pub fn committed_bytes(&self) -> u64 {
         self.committed_blocks() * BLOCK_BYTES as u64
@@ -260,15 +266,15 @@ impl Pool {
         self.memory.get_mut(id)
     }
 
-    /// Asks the processor to fetch these 64-byte lines of a block. A hint: any id and any lines may be given, and
-    /// what does not exist is left out.
+    /// Asks the processor to fetch these 64-byte lines of a block. A hint: any id and any lines may be given,
+    /// and what does not exist is left out.
     #[inline(always)]
     pub fn prefetch(&self, id: BlockId, lines: Range<usize>) {
         self.memory.prefetch(id, lines);
     }
 
-    /// Makes every block free. The committed pages stay committed, and their blocks are handed out in ascending
-    /// order, as from a pool just made. O(1).
+    /// Makes every block free. The committed pages stay committed, and their blocks are handed out in
+    /// ascending order, as from a pool just made. O(1).
     pub fn clear(&mut self) {
         self.free_head = BlockId::NONE;
         self.listed = 0;
@@ -278,7 +284,8 @@ impl Pool {
         self.in_use.clear();
     }
 
-    /// The free blocks, in the order in which they would be handed out. Ends early where the free list is corrupt.
+    /// The free blocks, in the order in which they would be handed out. Ends early where the free list is
+    /// corrupt.
     pub fn free_ids(&self) -> impl Iterator<Item = BlockId> + '_ {
         let mut next = self.free_head;
         let listed = (0..self.listed).map_while(move |_| {
@@ -292,8 +299,8 @@ impl Pool {
         listed.chain((self.fresh..self.memory.committed()).map(BlockId))
     }
 
-    /// Checks the accounts and the free list: used + free = committed <= budget, every free block in bounds and
-    /// listed once. Walks the free blocks and takes one bit a committed block.
+    /// Checks the accounts and the free list: used + free = committed <= budget, every free block in bounds
+    /// and listed once. Walks the free blocks and takes one bit a committed block.
     pub fn validate_free_list(&self) -> Result<(), String> {
         let committed = self.memory.committed();
         if committed > self.memory.budget() {

@@ -13,8 +13,8 @@ const PAGE: u64 = PAGE_BYTES as u64;
 const PER_PAGE: u32 = BLOCKS_PER_PAGE as u32;
 const BLOCKS_PER_SEGMENT: u32 = (memory::SEGMENT_BYTES / BLOCK_BYTES) as u32;
 
-/// The backings that can be made here with so small a budget. HugeTLB is not there on most machines; Miri has no
-/// mappings with advice.
+/// The backings that can be made here with so small a budget. HugeTLB is not there on most machines; Miri has
+/// no mappings with advice.
 fn backings() -> Vec<Backing> {
     let here = |backing: &Backing| match Pool::new(*backing, PAGE) {
         Ok(_) => true,
@@ -351,8 +351,8 @@ mod linux {
                 pool.get_mut::<Words>(id).0[0] = 1;
                 assert_eq!(pool.committed_bytes(), PAGE);
             }
-            // Leaked segments would be 3000 * 16 MiB mapped, leaked pages 3000 * 64 KiB in memory. Other tests run at
-            // the same time.
+            // Leaked segments would be 3000 * 16 MiB mapped, leaked pages 3000 * 64 KiB in memory. Other
+            // tests run at the same time.
             let (mapped, resident) = process_pages();
             assert!(mapped < mapped_before + (2 << 30 >> 12), "{}: {mapped} pages mapped", backing.name());
             assert!(

@@ -1,8 +1,9 @@
-//! The twins for AVX2. Every load is of a whole vector inside the slice: where the length is no multiple of one, the
-//! last vector overlaps the one before, and a slice shorter than a vector is left to the scalar truth.
+//! The twins for AVX2. Every load is of a whole vector inside the slice: where the length is no multiple of
+//! one, the last vector overlaps the one before, and a slice shorter than a vector is left to the scalar
+//! truth.
 //!
-//! AVX2 compares signed numbers only: heads are compared after turning the top bit of both sides over, stamps by
-//! what an unsigned minimum leaves unchanged.
+//! AVX2 compares signed numbers only: heads are compared after turning the top bit of both sides over, stamps
+//! by what an unsigned minimum leaves unchanged.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::*;
@@ -100,7 +101,8 @@ fn spread(probe: u64) -> __m256i {
     _mm256_set1_epi64x((probe ^ 1 << 63) as i64)
 }
 
-/// Counts the heads of a vector below the probe, each place for itself: what is subtracted from `counts` is -1 there.
+/// Counts the heads of a vector below the probe, each place for itself: what is subtracted from `counts` is
+/// -1 there.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn count_below(counts: __m256i, heads: &[u64; HEADS], probe: __m256i) -> __m256i {
@@ -116,8 +118,8 @@ fn sum(counts: __m256i) -> usize {
     (_mm_cvtsi128_si64(pair) + _mm_extract_epi64::<1>(pair)) as usize
 }
 
-/// Counts samples to find the window that holds the answer, then counts in the window. The samples do not wait for
-/// each other, as the steps of halving do, and no branch depends on the number of heads of a node.
+/// Counts samples to find the window that holds the answer, then counts in the window. The samples do not
+/// wait for each other, as the steps of halving do, and no branch depends on the number of heads of a node.
 #[target_feature(enable = "avx2")]
 fn below(heads: &[u64], probe: u64) -> usize {
     let (mut start, mut heads) = (0, heads);
@@ -132,8 +134,9 @@ fn below(heads: &[u64], probe: u64) -> usize {
     }
     let last = heads.len() - 1;
     let windows = (1..=SAMPLES).filter(|window| heads[(window * WINDOW - 1).min(last)] < probe).count();
-    // Samples past the end are the last head: if that is below the probe, the answer is the length, and the last
-    // window gives it. A window moved left holds heads of the one before, which are below the probe, and counted.
+    // Samples past the end are the last head: if that is below the probe, the answer is the length, and the
+    // last window gives it. A window moved left holds heads of the one before, which are below the probe,
+    // and counted.
     let window = (windows * WINDOW).min(heads.len() - WINDOW);
     start + window + count(&heads[window..window + WINDOW], probe)
 }

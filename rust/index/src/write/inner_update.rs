@@ -1,4 +1,5 @@
-//! What a batch did to the leaves, taken up by the inner nodes: from the last visited to the first, each once.
+//! What a batch did to the leaves, taken up by the inner nodes: from the last visited to the first, each
+//! once.
 
 use super::plan::SLOTS_TARGET;
 use super::{Made, NO_UPDATE, Work};

@@ -1,7 +1,8 @@
 //! The merge of one leaf with its pieces, each a change at one place, in key order.
 //!
-//! Where the leaf has room the changes are made in its block: what lies behind them moves, nothing else does. A leaf that would overflow, or of
-//! which much is dead, is taken out of its block without its dead entries, changed in the same way, and put where it fits.
+//! Where the leaf has room the changes are made in its block: what lies behind them moves, nothing else does.
+//! A leaf that would overflow, or of which much is dead, is taken out of its block without its dead entries,
+//! changed in the same way, and put where it fits.
 
 use super::{LeafPlan, Piece, Stop, Work};
 use crate::batch::Probes;
@@ -166,7 +167,8 @@ impl Tree {
                 }
                 (None, Stop::Point) => unreachable!("a point begins at its key"),
                 (begin, stop) => {
-                    // From the leaf's lower bound on it is the carry. What seems to stand before that has expired, and lost its bytes.
+                    // From the leaf's lower bound on it is the carry. What seems to stand before that has
+                    // expired, and lost its bytes.
                     let at_lower = piece.begin.is_some_and(|position| {
                         (first == 0 || begin.is_some_and(|begin| begin.place.length == LONG))
                             && self.is_lower_bound(probes, routes, (visit.parent, visit.slot), position)
@@ -185,7 +187,8 @@ impl Tree {
                         (last, at_end) = leaf.lower_bound(search, end, first, expired, &mut self.stats);
                         after = if last == first { before } else { leaf.segment_before(search, last) };
                         if at_end && leaf.is_boundary(last) {
-                            // It stays the end, but for its bytes: they must live as long as the segment that it ends now.
+                            // It stays the end, but for its bytes: they must live as long as the segment that
+                            // it ends now.
                             after = leaf.stamps[last];
                             last += 1;
                         }
@@ -221,7 +224,8 @@ impl Tree {
         appending
     }
 
-    /// A leaf that was edited in its block, as its parent sees it. Its block is given back if it has no entries left.
+    /// A leaf that was edited in its block, as its parent sees it. Its block is given back if it has no
+    /// entries left.
     fn edited(&mut self, block: BlockId) -> Child {
         let leaf = leaf::view(&self.pool, block);
         let (entries, carry, greatest) = (leaf.len(), leaf.carry, leaf.greatest);

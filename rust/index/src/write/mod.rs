@@ -1,9 +1,10 @@
-//! Writes: assigned to the leaves where the descent left them, planned, merged leaf by leaf, and taken up by the inner nodes.
+//! Writes: assigned to the leaves where the descent left them, planned, merged leaf by leaf, and taken up by
+//! the inner nodes.
 //!
-//! A leaf answers for its routing range alone, so the leaves of a batch do not depend on each other: a write that reaches past
-//! its leaf is cut at the bounds. Where it begins it covers the rest of the leaf; where it ends it covers the leaf's first part
-//! and becomes its carry; every slot in between becomes vacant, with the write's stamp for all of its keys, and what hung there is
-//! condemned in one piece.
+//! A leaf answers for its routing range alone, so the leaves of a batch do not depend on each other: a write
+//! that reaches past its leaf is cut at the bounds. Where it begins it covers the rest of the leaf; where it
+//! ends it covers the leaf's first part and becomes its carry; every slot in between becomes vacant, with the
+//! write's stamp for all of its keys, and what hung there is condemned in one piece.
 
 mod inner_update;
 mod merge;
@@ -58,7 +59,8 @@ pub(crate) struct Update {
 
 const NO_UPDATE: u32 = u32::MAX;
 
-/// A child that was made, and where its separator (the whole key) stands. The first of an update has none: it keeps the slot's.
+/// A child that was made, and where its separator (the whole key) stands. The first of an update has none: it
+/// keeps the slot's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Made {
     pub(crate) child: Child,

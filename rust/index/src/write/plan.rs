@@ -10,7 +10,8 @@ use crate::node::leaf;
 use crate::route::{NO_VISIT, Routes, query};
 use crate::tree::Tree;
 
-/// The fullest that a leaf is made when its entries are spread over several: the rest is room for the writes to come.
+/// The fullest that a leaf is made when its entries are spread over several: the rest is room for the writes
+/// to come.
 pub(crate) const fn spread_target(capacity: usize) -> usize {
     capacity * 3 / 4
 }
@@ -70,7 +71,8 @@ impl Tree {
             let (left, right) = (&routes.leaves[left], &routes.leaves[right]);
             ((left.parent, left.slot), (right.parent, right.slot))
         };
-        // A child's visit stands after its parent's, so the later of two visits is never the earlier one's ancestor.
+        // A child's visit stands after its parent's, so the later of two visits is never the earlier one's
+        // ancestor.
         while left.0 != right.0 {
             if right.0 == NO_VISIT || left.0 != NO_VISIT && left.0 > right.0 {
                 let visit = &routes.inner[left.0 as usize];
@@ -183,8 +185,8 @@ impl Tree {
     }
 }
 
-/// How many nodes a list of slots makes at most: each but the last takes at least what fits whatever the separators are, or
-/// half the target.
+/// How many nodes a list of slots makes at most: each but the last takes at least what fits whatever the
+/// separators are, or half the target.
 fn inner_pieces_at_most(slots: usize) -> usize {
     slots.div_ceil(inner::SURE_SLOTS.min(SLOTS_TARGET / 2))
 }

@@ -170,7 +170,8 @@ impl Tree {
         }
     }
 
-    /// A visited slot's leaf; a vacant slot as a leaf without entries. `bounds` is room for the slot's bounds.
+    /// A visited slot's leaf; a vacant slot as a leaf without entries. `bounds` is room for the slot's
+    /// bounds.
     pub(crate) fn open(
         &self,
         probes: &Probes<'_>,
@@ -186,8 +187,8 @@ impl Tree {
         }
     }
 
-    /// Notes what becomes of `span` slots of a visited node, or of the root: made children `first..first + count`. Where the slots stay as they are
-    /// but for the child, the child is put there at once.
+    /// Notes what becomes of `span` slots of a visited node, or of the root: made children `first..first +
+    /// count`. Where the slots stay as they are but for the child, the child is put there at once.
     #[allow(clippy::too_many_arguments)]
     pub(crate) fn note(
         &mut self,
