@@ -16,6 +16,12 @@ pub(super) struct WriteEndpoint {
 pub(super) struct Unions<'a>(Vec<KeyRange<'a>>);
 
 impl<'a> Unions<'a> {
+    /// No ranges yet, in the memory of `storage`.
+    pub(super) fn in_memory_of(storage: Vec<KeyRange<'a>>) -> Unions<'a> {
+        assert!(storage.is_empty(), "only the memory is taken over");
+        Unions(storage)
+    }
+
     /// Adds a range behind the others; false, and nothing added, if it is empty or not behind them.
     #[must_use]
     pub(super) fn push(&mut self, range: KeyRange<'a>) -> bool {
@@ -31,18 +37,24 @@ impl<'a> Unions<'a> {
     pub(super) fn ranges(&self) -> &[KeyRange<'a>] {
         &self.0
     }
+
+    /// The memory, for the next batch.
+    pub(super) fn into_storage(self) -> Vec<KeyRange<'a>> {
+        self.0
+    }
 }
 
 /// Unites the write ranges of the transactions that `verdicts` commits. `writes` holds the batch's write endpoints in
 /// sorted order. Ranges that only touch stay apart.
 ///
-/// None if the ranges do not come out ascending: then `writes` was sorted by the keys of another batch.
+/// False if the ranges do not come out ascending: then `writes` was sorted by the keys of another batch.
+#[must_use]
 pub(super) fn unite<'a>(
     batch: &Batch<'a>,
     writes: &[WriteEndpoint],
     verdicts: &[Verdict],
-) -> Option<Unions<'a>> {
-    let mut unions = Unions::default();
+    unions: &mut Unions<'a>,
+) -> bool {
     let mut open = 0u32;
     let mut begin: &[u8] = &[];
     for &WriteEndpoint { transaction, id } in writes {
@@ -58,11 +70,11 @@ pub(super) fn unite<'a>(
         } else {
             open -= 1;
             if open == 0 && !unions.push(KeyRange { begin, end: range.end }) {
-                return None;
+                return false;
             }
         }
     }
-    Some(unions)
+    true
 }
 
 #[cfg(test)]

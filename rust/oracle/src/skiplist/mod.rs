@@ -9,8 +9,9 @@
 //! | apply | the unions overlaid on the list, in stripes of 16 endpoints, last first | [`list`] |
 //! | expire | a few nodes visited, the old among them dropped | [`list`] |
 //!
-//! It is meant to cost what FoundationDB's costs, stage by stage: it does the same work in the same order, makes its
-//! arrays anew for every batch, and is not improved where that could be.
+//! It is meant to cost what FoundationDB's costs, stage by stage: it does the same work in the same order, and is not
+//! improved where that could be. Only its arrays are kept from batch to batch, where FoundationDB makes them anew: what
+//! that costs depends on the allocator and on what a process did before, and a baseline must not.
 
 mod combine;
 mod list;
@@ -21,13 +22,14 @@ mod sort;
 mod tests;
 mod within;
 
-use combine::{WriteEndpoint, unite};
+use combine::{Unions, WriteEndpoint, unite};
 use list::{List, Read};
 use resolver_types::{
     Batch, BatchError, ConflictSet, KeyRange, Retention, Stage, StageClock, StageTimes, Transaction, Verdict,
     Verdicts, Version,
 };
-use sort::{Endpoint, EndpointKind, sort_endpoints};
+use sort::{Endpoint, EndpointKind, Group, sort_endpoints};
+use std::mem::take;
 use within::RankSet;
 
 /// How many nodes an expiry visits for each union of the batch, and besides.
@@ -45,19 +47,16 @@ pub struct SkipList {
     effective_oldest: Version,
     floor: Option<Version>,
     cutoff: Option<Version>,
-    judged: Option<Judged>,
+    /// The batch judged last, and what is kept of it for its commit: the sorted endpoints of the writes of all
+    /// transactions that are not too old, and those that are. No key is kept: keys are borrowed for a call only.
+    judged: Option<Shape>,
+    writes: Vec<WriteEndpoint>,
+    too_old: Vec<u32>,
+    arrays: Arrays<'static>,
+    unions: Vec<KeyRange<'static>>,
     /// The peak of lists before the last clear.
     peak_before: u64,
     clock: StageClock,
-}
-
-/// What is kept of the batch judged last for its commit. No key is: keys are borrowed for a call only.
-#[derive(Debug)]
-struct Judged {
-    shape: Shape,
-    /// The sorted endpoints of the writes of all transactions that are not too old.
-    writes: Vec<WriteEndpoint>,
-    too_old: Vec<u32>,
 }
 
 /// What identifies a batch.
@@ -87,6 +86,10 @@ impl SkipList {
             floor: None,
             cutoff: None,
             judged: None,
+            writes: Vec::new(),
+            too_old: Vec::new(),
+            arrays: Arrays::default(),
+            unions: Vec::new(),
             peak_before: 0,
             clock: StageClock::default(),
         }
@@ -120,15 +123,39 @@ fn is_too_old(transaction: &Transaction, horizon: Version) -> bool {
     transaction.reads > 0 && transaction.read_version < horizon
 }
 
-/// A batch as taken in: the ranges that count.
-#[derive(Debug, Default)]
-struct Intake<'a> {
-    endpoints: Vec<Endpoint<'a>>,
-    reads: Vec<Read<'a>>,
-    too_old: Vec<u32>,
+/// Empties a vector and keeps its memory, for elements of the same type but another lifetime.
+fn emptied<T, U>(mut used: Vec<T>) -> Vec<U> {
+    used.clear();
+    used.into_iter().map(|_| unreachable!("the vector is empty")).collect()
 }
 
-impl<'a> Intake<'a> {
+/// The arrays that judging a batch fills: first the ranges that count, as taken in.
+#[derive(Debug, Default)]
+struct Arrays<'a> {
+    endpoints: Vec<Endpoint<'a>>,
+    reads: Vec<Read<'a>>,
+    /// Working memory of the sort.
+    scratch: Vec<Endpoint<'a>>,
+    groups: Vec<Group>,
+    /// By range, the ranks of its begin and its end among the sorted endpoints; an empty range has an empty span.
+    spans: Vec<[u32; 2]>,
+    /// The ranks that accepted writes cover.
+    accepted: RankSet,
+}
+
+impl<'a> Arrays<'a> {
+    /// The same memory without the keys, for the next batch.
+    fn emptied(self) -> Arrays<'static> {
+        Arrays {
+            endpoints: emptied(self.endpoints),
+            reads: emptied(self.reads),
+            scratch: emptied(self.scratch),
+            groups: self.groups,
+            spans: self.spans,
+            accepted: self.accepted,
+        }
+    }
+
     /// Adds both ends of a range, unless it is empty.
     #[inline(always)]
     fn add(&mut self, range: &KeyRange<'a>, index: u32, transaction: u32, kinds: [EndpointKind; 2]) -> bool {
@@ -157,77 +184,84 @@ impl<'a> Intake<'a> {
             self.add(range, id, index, WRITE);
         }
     }
+
+    /// Stage 1: the first verdicts, and everything of the transactions that are not too old, sorted.
+    fn take_in(
+        &mut self,
+        batch: &Batch<'a>,
+        horizon: Version,
+        verdicts: &mut Verdicts,
+        too_old: &mut Vec<u32>,
+    ) {
+        verdicts.clear();
+        too_old.clear();
+        for (index, transaction) in (0..).zip(batch.transactions) {
+            if is_too_old(transaction, horizon) {
+                verdicts.verdicts.push(Verdict::TooOld);
+                too_old.push(index);
+            } else {
+                verdicts.verdicts.push(Verdict::Committed);
+                self.add_reads(batch, index, transaction);
+                self.add_writes(batch, index, transaction);
+            }
+        }
+        sort_endpoints(&mut self.endpoints, &mut self.scratch, &mut self.groups);
+    }
+
+    /// The write endpoints among the sorted endpoints.
+    fn writes(&self, writes: &mut Vec<WriteEndpoint>) {
+        // No branch on the kind, which is as good as random: each one takes a place, and only a write keeps it.
+        writes.resize(self.endpoints.len(), WriteEndpoint::default());
+        let mut kept = 0;
+        for endpoint in &self.endpoints {
+            writes[kept] = WriteEndpoint { transaction: endpoint.transaction, id: endpoint.id };
+            kept += usize::from(endpoint.kind.is_write());
+        }
+        writes.truncate(kept);
+    }
+
+    /// Stage 3: conflicts of transactions that are still without one with the writes of earlier ones that are, too.
+    fn check_within(&mut self, batch: &Batch<'_>, verdicts: &mut Verdicts) {
+        self.spans.clear();
+        self.spans.resize(batch.ranges.len(), [0; 2]);
+        for (rank, endpoint) in (0..).zip(&self.endpoints) {
+            self.spans.as_flattened_mut()[endpoint.id as usize] = rank;
+        }
+        self.accepted.reset(self.endpoints.len());
+        for (index, transaction) in batch.transactions.iter().enumerate() {
+            let verdict = &mut verdicts.verdicts[index];
+            if *verdict != Verdict::Committed {
+                continue;
+            }
+            let (reads, writes) = self.spans[transaction.first as usize..]
+                [..transaction.reads as usize + transaction.writes as usize]
+                .split_at(transaction.reads as usize);
+            match reads.iter().position(|&[begin, end]| self.accepted.intersects(begin, end)) {
+                Some(read) => {
+                    *verdict = Verdict::Conflict;
+                    if transaction.report {
+                        verdicts.reported.push((index as u32, read as u32));
+                    }
+                }
+                None => writes.iter().for_each(|&[begin, end]| self.accepted.insert(begin, end)),
+            }
+        }
+    }
 }
 
 const READ: [EndpointKind; 2] = [EndpointKind::ReadBegin, EndpointKind::ReadEnd];
 const WRITE: [EndpointKind; 2] = [EndpointKind::WriteBegin, EndpointKind::WriteEnd];
 
-/// Stage 1, first half: the first verdicts, and everything of the transactions that are not too old.
-fn take_in<'a>(batch: &Batch<'a>, horizon: Version, verdicts: &mut Verdicts) -> Intake<'a> {
-    let mut intake = Intake::default();
-    verdicts.clear();
-    for (index, transaction) in (0..).zip(batch.transactions) {
-        if is_too_old(transaction, horizon) {
-            verdicts.verdicts.push(Verdict::TooOld);
-            intake.too_old.push(index);
-        } else {
-            verdicts.verdicts.push(Verdict::Committed);
-            intake.add_reads(batch, index, transaction);
-            intake.add_writes(batch, index, transaction);
-        }
-    }
-    intake
-}
-
-/// The write endpoints among sorted endpoints.
-fn writes_of(endpoints: &[Endpoint<'_>]) -> Vec<WriteEndpoint> {
-    // No branch on the kind, which is as good as random: each one takes a place, and only a write keeps it.
-    let mut writes = vec![WriteEndpoint::default(); endpoints.len()];
-    let mut kept = 0;
-    for endpoint in endpoints {
-        writes[kept] = WriteEndpoint { transaction: endpoint.transaction, id: endpoint.id };
-        kept += usize::from(endpoint.kind.is_write());
-    }
-    writes.truncate(kept);
-    writes
-}
-
 /// The sorted endpoints of all writes of a batch, for a commit whose verdicts need what judging left out.
 fn all_writes_of(batch: &Batch<'_>) -> Vec<WriteEndpoint> {
-    let mut intake = Intake::default();
+    let mut arrays = Arrays::default();
     for (index, transaction) in (0..).zip(batch.transactions) {
-        intake.add_writes(batch, index, transaction);
+        arrays.add_writes(batch, index, transaction);
     }
-    sort_endpoints(&mut intake.endpoints);
-    writes_of(&intake.endpoints)
-}
-
-/// Stage 3: conflicts of transactions that are still without one with the writes of earlier ones that are, too.
-fn check_within(batch: &Batch<'_>, endpoints: &[Endpoint<'_>], verdicts: &mut Verdicts) {
-    // By range, the ranks of its begin and its end; an empty range keeps an empty span.
-    let mut spans = vec![[0u32; 2]; batch.ranges.len()];
-    for (rank, endpoint) in (0..).zip(endpoints) {
-        spans.as_flattened_mut()[endpoint.id as usize] = rank;
-    }
-    let mut accepted = RankSet::new(endpoints.len());
-    for (index, transaction) in batch.transactions.iter().enumerate() {
-        let verdict = &mut verdicts.verdicts[index];
-        if *verdict != Verdict::Committed {
-            continue;
-        }
-        let (reads, writes) = spans[transaction.first as usize..]
-            [..transaction.reads as usize + transaction.writes as usize]
-            .split_at(transaction.reads as usize);
-        match reads.iter().position(|&[begin, end]| accepted.intersects(begin, end)) {
-            Some(read) => {
-                *verdict = Verdict::Conflict;
-                if transaction.report {
-                    verdicts.reported.push((index as u32, read as u32));
-                }
-            }
-            None => writes.iter().for_each(|&[begin, end]| accepted.insert(begin, end)),
-        }
-    }
+    sort_endpoints(&mut arrays.endpoints, &mut arrays.scratch, &mut arrays.groups);
+    let mut writes = Vec::new();
+    arrays.writes(&mut writes);
+    writes
 }
 
 impl ConflictSet for SkipList {
@@ -239,11 +273,11 @@ impl ConflictSet for SkipList {
         self.clock.start();
         batch.check(self.last, self.base)?;
         let horizon = self.horizon(self.oldest_with(batch));
-        let Intake { mut endpoints, reads, too_old } = take_in(batch, horizon, verdicts);
-        sort_endpoints(&mut endpoints);
+        let mut arrays: Arrays<'_> = take(&mut self.arrays);
+        arrays.take_in(batch, horizon, verdicts, &mut self.too_old);
         self.clock.lap(Stage::Sort);
 
-        self.list.check(&reads, |read| {
+        self.list.check(&arrays.reads, |read| {
             verdicts.verdicts[read.transaction as usize] = Verdict::Conflict;
             if batch.transactions[read.transaction as usize].report {
                 verdicts.reported.push((read.transaction, read.index));
@@ -251,9 +285,11 @@ impl ConflictSet for SkipList {
         });
         self.clock.lap(Stage::CheckReads);
 
-        check_within(batch, &endpoints, verdicts);
+        arrays.check_within(batch, verdicts);
         verdicts.reported.sort_unstable();
-        self.judged = Some(Judged { shape: Shape::of(batch), writes: writes_of(&endpoints), too_old });
+        arrays.writes(&mut self.writes);
+        self.arrays = arrays.emptied();
+        self.judged = Some(Shape::of(batch));
         self.clock.lap(Stage::WithinBatch);
         Ok(())
     }
@@ -261,18 +297,19 @@ impl ConflictSet for SkipList {
     fn commit(&mut self, batch: &Batch<'_>, verdicts: &Verdicts) -> Result<(), BatchError> {
         self.clock.start();
         let not_judged = BatchError::NotJudged { version: batch.version };
-        let judged = self.judged.as_ref().filter(|judged| judged.shape == Shape::of(batch));
-        let Judged { writes, too_old, .. } = judged.ok_or(not_judged)?;
-        if verdicts.verdicts.len() != batch.transactions.len() {
+        if self.judged != Some(Shape::of(batch)) || verdicts.verdicts.len() != batch.transactions.len() {
             return Err(not_judged);
         }
         let committed = |&transaction: &u32| verdicts.verdicts[transaction as usize] == Verdict::Committed;
-        let unions = if too_old.iter().any(committed) {
-            unite(batch, &all_writes_of(batch), &verdicts.verdicts)
+        let mut unions = Unions::in_memory_of(take(&mut self.unions));
+        let ascend = if self.too_old.iter().any(committed) {
+            unite(batch, &all_writes_of(batch), &verdicts.verdicts, &mut unions)
         } else {
-            unite(batch, writes, &verdicts.verdicts)
+            unite(batch, &self.writes, &verdicts.verdicts, &mut unions)
         };
-        let unions = unions.ok_or(not_judged)?;
+        if !ascend {
+            return Err(not_judged);
+        }
         self.clock.lap(Stage::Combine);
 
         self.list.overlay(&unions, batch.version);
@@ -282,6 +319,7 @@ impl ConflictSet for SkipList {
 
         self.effective_oldest = self.oldest_with(batch);
         self.expire(unions.ranges().len());
+        self.unions = emptied(unions.into_storage());
         self.clock.lap(Stage::Expire);
         Ok(())
     }

@@ -51,7 +51,7 @@ fn compare(left: &Endpoint<'_>, right: &Endpoint<'_>) -> Ordering {
 
 /// Endpoints `first..first + count` share their keys' first `depth` bytes and are to be sorted by the rest.
 #[derive(Clone, Copy, Debug)]
-struct Group {
+pub(super) struct Group {
     first: usize,
     count: usize,
     depth: usize,
@@ -66,10 +66,13 @@ fn symbol(endpoint: &Endpoint<'_>, depth: usize) -> usize {
     }
 }
 
-/// Sorts endpoints by key, then kind.
-pub(super) fn sort_endpoints(endpoints: &mut [Endpoint<'_>]) {
-    let mut scratch = Vec::with_capacity(endpoints.len());
-    let mut groups = Vec::with_capacity(endpoints.len());
+/// Sorts endpoints by key, then kind. `scratch` and `groups` are working memory; their content is ignored.
+pub(super) fn sort_endpoints<'a>(
+    endpoints: &mut [Endpoint<'a>],
+    scratch: &mut Vec<Endpoint<'a>>,
+    groups: &mut Vec<Group>,
+) {
+    groups.clear();
     groups.push(Group { first: 0, count: endpoints.len(), depth: 0 });
     let mut places = [0u32; SYMBOLS];
     while let Some(Group { first, count, depth }) = groups.pop() {
@@ -92,13 +95,15 @@ pub(super) fn sort_endpoints(endpoints: &mut [Endpoint<'_>]) {
             *entry = place;
             place += count;
         }
+        // Filled anew for every group: that makes a pass cost what one costs in FoundationDB's code.
+        scratch.clear();
         scratch.resize(count, UNPLACED);
         for endpoint in group.iter() {
             let place = &mut places[symbol(endpoint, depth)];
             scratch[*place as usize] = *endpoint;
             *place += 1;
         }
-        group.copy_from_slice(&scratch);
+        group.copy_from_slice(scratch);
     }
 }
 
@@ -108,7 +113,7 @@ mod tests {
     use EndpointKind::{ReadBegin, ReadEnd, WriteBegin, WriteEnd};
 
     fn sorted(mut endpoints: Vec<Endpoint<'_>>) -> Vec<Endpoint<'_>> {
-        sort_endpoints(&mut endpoints);
+        sort_endpoints(&mut endpoints, &mut Vec::new(), &mut Vec::new());
         endpoints
     }
 

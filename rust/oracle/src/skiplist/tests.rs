@@ -260,3 +260,13 @@ fn nodes_count_in_their_size_class_and_give_their_memory_back() {
     list.clear(Version(3));
     assert_eq!((list.memory_bytes(), list.peak_memory_bytes()), (empty, peak));
 }
+
+#[test]
+fn emptied_vectors_keep_their_memory() {
+    let key = [1u8];
+    let used = vec![&key[..]; 100];
+    let address = used.as_ptr().cast::<()>();
+    let next: Vec<&'static [u8]> = emptied(used);
+    assert!(next.is_empty() && next.capacity() == 100);
+    assert_eq!(next.as_ptr().cast(), address);
+}

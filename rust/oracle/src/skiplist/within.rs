@@ -1,7 +1,7 @@
 //! Stage 3: conflicts between transactions of one batch, by a bitset over the ranks of the sorted endpoints.
 
 /// A set of ranks, 64 to a word.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RankSet {
     words: Vec<u64>,
 }
@@ -20,9 +20,10 @@ fn mask(word: usize, begin: usize, end: usize) -> u64 {
 }
 
 impl RankSet {
-    /// An empty set with room for the ranks `0..ranks`.
-    pub(super) fn new(ranks: usize) -> RankSet {
-        RankSet { words: vec![0; ranks.div_ceil(64)] }
+    /// Empties the set and makes room for the ranks `0..ranks`.
+    pub(super) fn reset(&mut self, ranks: usize) {
+        self.words.clear();
+        self.words.resize(ranks.div_ceil(64), 0);
     }
 
     /// Adds the ranks `begin..end`; nothing if that is empty.
@@ -55,9 +56,10 @@ mod tests {
     #[test]
     fn spans_around_word_borders_are_exact() {
         let borders = [0, 1, 62, 63, 64, 65, 127, 128, 129, 190, 191, 192];
+        let mut set = RankSet::default();
         for begin in borders {
             for end in borders {
-                let mut set = RankSet::new(192);
+                set.reset(192);
                 set.insert(begin, end);
                 for rank in 0..192 {
                     assert_eq!(
