@@ -2,18 +2,18 @@
 
 use crate::Outcome;
 use crate::error::Error;
-use crate::history::{Histories, HistoryArgs, Index, make_witness};
+use crate::history::{Histories, HistoryArgs, Index, make_witness, retention_name};
 use crate::output::{self, Table};
 use crate::progress::Progress;
 use resolver_index::{Config, LEAST_BUDGET};
+use resolver_types::Retention;
 use resolver_workloads::compare::{Comparison, Difference};
 use resolver_workloads::counts::Counts;
 use resolver_workloads::input::Unmade;
 use resolver_workloads::part::{Part, Shown};
 use resolver_workloads::shrink::shrink;
 use resolver_workloads::{BatchBuf, RandomBatches};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use serde::{Serialize, Serializer};
 use std::mem::discriminant;
 use std::time::Instant;
 
@@ -26,13 +26,29 @@ const ENOUGH_FOR_EVERY_KIND: u64 = 10_000;
 /// How many transactions may be decided while a failing input is made smaller.
 const SHRINKING_EFFORT: u64 = 3_000_000;
 
-/// The tree's budgets where none is asked for, one a history in turn: so small that reclamation goes on all the time, and ever larger.
-const BUDGETS: [u64; 4] = [LEAST_BUDGET, 2 * LEAST_BUDGET, 4 * LEAST_BUDGET, 32 * LEAST_BUDGET];
+/// From this many transactions on, every counter of the tree has to have moved, if the shape is [`EVERYTHING`] and the histories are
+/// the command's own choice.
+const ENOUGH_FOR_EVERY_COUNTER: u64 = 5_000_000;
+
+/// The shape that has everything in it.
+const EVERYTHING: &str = "adversarial";
+
+/// The tree's budgets, one a history in turn where none is asked for: from the least, under which reclamation goes on all the time.
+const BUDGETS: [u64; 4] = [LEAST_BUDGET, LEAST_BUDGET + (64 << 10), 2 * LEAST_BUDGET, 16 * LEAST_BUDGET];
+
+/// In one in so many histories, the tree searches without vector instructions.
+const SCALAR_SEARCH: u64 = 3;
+
+/// In one in so many histories, the tree has so few stamps that it renumbers them all the time.
+const FEW_STAMPS: u64 = 5;
+const STAMPS: u32 = 1_000;
 
 /// The most batches of a failing input that are printed.
 const PRINTED_BATCHES: usize = 20;
 
 /// Run random batches through a conflict set and references that follow it, and compare every verdict and report
+///
+/// Without --budget and --retention, both change from history to history: small budgets, under which the tree reclaims all the time.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How many transactions
@@ -71,9 +87,29 @@ struct Document {
     too_old_by_cutoff: u64,
     reports: u64,
     fallbacks: u64,
-    counters: BTreeMap<&'static str, u64>,
+    counters: Counters,
     failures: u64,
     seconds: f64,
+}
+
+/// The tree's counters, summed over all histories.
+#[derive(Default)]
+struct Counters(Vec<(&'static str, u64)>);
+
+impl Counters {
+    fn add(&mut self, counters: Vec<(&'static str, u64)>) {
+        if self.0.is_empty() {
+            self.0 = counters;
+            return;
+        }
+        self.0.iter_mut().zip(counters).for_each(|((_, sum), (_, count))| *sum += count);
+    }
+}
+
+impl Serialize for Counters {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
 }
 
 /// The sets that are compared.
@@ -81,7 +117,9 @@ struct Sets {
     index: Index,
     against: Vec<Index>,
     histories: Histories,
+    /// What the command line does not leave open.
     budget: Option<u64>,
+    retention: Option<Retention>,
     validate: bool,
 }
 
@@ -92,22 +130,39 @@ impl Sets {
             against: args.against.iter().map(|name| Index::parse(name)).collect::<Result<_, _>>()?,
             histories: args.history.histories()?,
             budget: args.history.budget()?,
+            retention: args.history.retention()?,
             validate: args.validate,
         })
     }
 
-    /// The tree's budget for the history that a seed makes.
-    fn budget(&self, seed: u64) -> u64 {
-        self.budget.unwrap_or(BUDGETS[(seed % BUDGETS.len() as u64) as usize])
+    /// How the history of a seed is made: what the command line leaves open changes from seed to seed.
+    fn histories(&self, seed: u64) -> Histories {
+        let in_turn = if seed.is_multiple_of(2) { Retention::Window } else { Retention::Budget };
+        let budget = BUDGETS[(seed / 2 % BUDGETS.len() as u64) as usize];
+        let default = self.histories.tree;
+        Histories {
+            retention: self.retention.unwrap_or(in_turn),
+            tree: Config {
+                budget_bytes: self.budget.unwrap_or(budget),
+                vector_search: !seed.is_multiple_of(SCALAR_SEARCH),
+                stamp_limit: if seed.is_multiple_of(FEW_STAMPS) { STAMPS } else { default.stamp_limit },
+                ..default
+            },
+        }
     }
 
-    /// Fresh sets. The budget is the checked set's alone: a reference that reclaims by itself can follow nobody.
+    /// Fresh sets. The budget is the checked set's alone: a reference that reclaims by itself could follow nobody.
     fn fresh(&self, seed: u64) -> Result<Comparison, Unmade> {
-        let index = self.histories.with_budget(self.budget(seed)).make(self.index)?;
-        let unbounded = self.histories.with_budget(Config::default().budget_bytes);
+        let histories = self.histories(seed);
+        let unbounded = Histories { tree: Config::default(), ..histories };
         let references = self.against.iter().map(|&index| unbounded.make(index)).collect::<Result<_, _>>()?;
-        let comparison = Comparison::new(index, references, make_witness());
+        let comparison = Comparison::new(histories.make(self.index)?, references, make_witness());
         Ok(if self.validate { comparison.validating() } else { comparison })
+    }
+
+    /// Whether every counter has to move in a long run.
+    fn moves_every_counter(&self, shape: &str) -> bool {
+        shape == EVERYTHING && self.budget.is_none() && self.retention.is_none()
     }
 }
 
@@ -116,7 +171,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     let start = Instant::now();
     let progress = Progress::new(&args.shape, args.transactions);
     let mut counts = Counts::default();
-    let mut counters = BTreeMap::new();
+    let mut counters = Counters::default();
     let mut failures = 0;
     let mut seed = args.seed;
     while counts.transactions < args.transactions && failures == 0 {
@@ -133,19 +188,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
             progress.advance(buf.transactions().len() as u64);
         }
         counts.merge(comparison.counts());
-        for (name, count) in comparison.index().counters() {
-            *counters.entry(name).or_default() += count;
-        }
+        counters.add(comparison.index().counters());
         seed = seed.wrapping_add(1);
     }
     drop(progress);
-    if failures == 0 && counts.transactions >= ENOUGH_FOR_EVERY_KIND {
-        for kind in missing_kinds(&counts) {
+    if failures == 0 {
+        for missing in missing(&sets, &args.shape, &counts, &counters) {
             failures += 1;
-            output::note(format_args!(
-                "check failed: shape {}, seed {}: {kind} never occurred",
-                args.shape, args.seed
-            ));
+            output::note(format_args!("check failed: shape {}, seed {}: {missing}", args.shape, args.seed));
         }
     }
     let document = Document {
@@ -179,20 +229,30 @@ fn shape_help() -> String {
     format!("Shape of the batches: {}", RandomBatches::shapes().join(", "))
 }
 
-/// The kinds of decision that have to occur and did not.
-fn missing_kinds(counts: &Counts) -> Vec<&'static str> {
-    let kinds = [
+/// What a run this long has to have brought about and did not.
+fn missing(sets: &Sets, shape: &str, counts: &Counts, counters: &Counters) -> Vec<String> {
+    let mut kinds = vec![
         ("a committed transaction", counts.committed),
         ("a conflict", counts.conflicts),
-        ("a transaction that is too old", counts.too_old),
         ("a report", counts.reports),
     ];
-    kinds.into_iter().filter(|&(_, count)| count == 0).map(|(kind, _)| kind).collect()
+    if sets.retention != Some(Retention::Budget) {
+        kinds.push(("a transaction that is too old", counts.too_old));
+    }
+    if counts.transactions < ENOUGH_FOR_EVERY_KIND {
+        kinds.clear();
+    }
+    let occurred = kinds.into_iter().map(|(kind, count)| (format!("{kind} never occurred"), count));
+    let moved = counters.0.iter().map(|&(name, count)| (format!("the counter {name} is zero"), count));
+    let every = counts.transactions >= ENOUGH_FOR_EVERY_COUNTER && sets.moves_every_counter(shape);
+    let required = occurred.chain(moved.filter(|_| every));
+    required.filter(|&(_, count)| count == 0).map(|(what, _)| what).collect()
 }
 
 /// Prints what differs, how to see it again, and the smallest input found that shows it.
 fn explain(args: &Args, sets: &Sets, seed: u64, difference: &Difference, prefix: &[BatchBuf]) {
     let Args { shape, index, against, .. } = args;
+    let histories = sets.histories(seed);
     let views: Vec<_> = prefix.iter().map(BatchBuf::ranges).collect();
     let batches = prefix.iter().zip(&views).map(|(buf, ranges)| buf.batch(ranges));
     let parts: Vec<Part<'_>> = batches.map(|batch| Part::of(&batch, |_| true)).collect();
@@ -201,12 +261,13 @@ fn explain(args: &Args, sets: &Sets, seed: u64, difference: &Difference, prefix:
     output::note(format_args!(
         "check failed: shape {shape}, seed {seed}, batch {}: {difference}\n\
          the smallest failing prefix is {} batches; to run it again: resolver check --shape {shape} --seed {seed} \
-         --transactions {} --index {index} --against {} --budget {}",
+         --transactions {} --index {index} --against {} --budget {} --retention {}",
         parts.len() - 1,
         parts.len(),
         transactions(&parts),
         against.join(","),
-        sets.budget(seed)
+        histories.tree.budget_bytes,
+        retention_name(histories.retention)
     ));
     let small = shrink(parts, SHRINKING_EFFORT, &mut |parts| {
         let Ok(mut comparison) = sets.fresh(seed) else { return false };
@@ -230,10 +291,10 @@ impl Document {
         let Document { seed, shape, transactions, batches, .. } = self;
         let against: Vec<&str> = sets.against.iter().map(|index| index.name()).collect();
         let mut counters = Table::new(&["counter", "count"]);
-        for (name, count) in &self.counters {
+        for (name, count) in &self.counters.0 {
             counters.row(vec![name.replace('_', " "), count.to_string()]);
         }
-        let counters = if self.counters.is_empty() { String::new() } else { format!("\n{counters}") };
+        let counters = if self.counters.0.is_empty() { String::new() } else { format!("\n{counters}") };
         output::print(format_args!(
             "{} against {}, shape {shape}, seed {seed}: {transactions} transactions in {batches} batches\n\
              {} committed, {} conflicts, {} too old ({} by the cutoff alone), {} reports, {} fallbacks\n\

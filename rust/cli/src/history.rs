@@ -39,33 +39,31 @@ impl Index {
     }
 }
 
-/// How histories are made. Skip list and model have no budget.
+/// How histories are made.
 #[derive(clap::Args)]
 pub(crate) struct HistoryArgs {
     /// The most that the tree may hold: bytes, or a number of KiB, MiB, GiB or TiB [default: 1GiB]
     #[arg(long, value_name = "SIZE")]
     budget: Option<String>,
-    /// Where the tree's memory comes from: heap, 4k, thp or hugetlb
-    #[arg(long, value_name = "BACKING", default_value = "heap")]
-    pages: String,
-    /// What a history may forget: window (what lies below the batches' oldest) or budget (only what does not fit; research)
-    #[arg(long, default_value = "window")]
-    retention: String,
+    /// Where the tree's memory comes from: heap, 4k, thp or hugetlb [default: thp where the machine has it, else heap]
+    #[arg(long, value_name = "BACKING")]
+    pages: Option<String>,
+    /// What a history may forget: window (what lies at or below the batches' oldest) or budget (only what does not fit; for
+    /// research) [default: window]
+    #[arg(long)]
+    retention: Option<String>,
 }
 
 impl HistoryArgs {
+    /// How to make histories, with the defaults for what was not asked for.
     pub(crate) fn histories(&self) -> Result<Histories, Error> {
         let default = Config::default();
-        let budget = self.budget()?;
+        let backing = self.pages.as_ref().map(|name| name.parse::<Backing>()).transpose()?;
         Ok(Histories {
-            retention: match self.retention.as_str() {
-                "window" => Retention::Window,
-                "budget" => Retention::Budget,
-                _ => return Err(Error::UnknownRetention(self.retention.clone())),
-            },
+            retention: self.retention()?.unwrap_or_default(),
             tree: Config {
-                budget_bytes: budget.unwrap_or(default.budget_bytes),
-                backing: self.pages.parse::<Backing>()?,
+                budget_bytes: self.budget()?.unwrap_or(default.budget_bytes),
+                backing: backing.unwrap_or(default.backing),
                 ..default
             },
         })
@@ -76,21 +74,35 @@ impl HistoryArgs {
         let parse = |size: &String| output::parse_size(size).ok_or_else(|| Error::NoSize(size.clone()));
         self.budget.as_ref().map(parse).transpose()
     }
+
+    /// The retention that was asked for, if any.
+    pub(crate) fn retention(&self) -> Result<Option<Retention>, Error> {
+        let parse = |name: &String| {
+            let named = [Retention::Window, Retention::Budget]
+                .into_iter()
+                .find(|&known| retention_name(known) == name);
+            named.ok_or_else(|| Error::UnknownRetention(name.clone()))
+        };
+        self.retention.as_ref().map(parse).transpose()
+    }
 }
 
-/// Makes histories as the command line wants them.
+/// A retention's name on the command line.
+pub(crate) fn retention_name(retention: Retention) -> &'static str {
+    match retention {
+        Retention::Window => "window",
+        Retention::Budget => "budget",
+    }
+}
+
+/// Makes histories as the command line wants them. Skip list and model have no budget.
 #[derive(Clone, Copy)]
 pub(crate) struct Histories {
-    retention: Retention,
-    tree: Config,
+    pub(crate) retention: Retention,
+    pub(crate) tree: Config,
 }
 
 impl Histories {
-    /// The same with another budget for the tree.
-    pub(crate) fn with_budget(self, budget_bytes: u64) -> Histories {
-        Histories { tree: Config { budget_bytes, ..self.tree }, ..self }
-    }
-
     /// A fresh conflict set.
     pub(crate) fn make(&self, index: Index) -> Result<Box<dyn ConflictSet>, Unmade> {
         Ok(match index {

@@ -5,7 +5,7 @@
 //!
 //! | shape | keys |
 //! | --- | --- |
-//! | `adversarial` | 0 to 3 bytes over 00 01 fe ff (for some time 0 to 6): points, ranges, touching, empty and inverted ones, the whole key space; rarely of 30,000 to 65,535 bytes |
+//! | `adversarial` | 0 to 3 bytes over 00 01 fe ff (for some time 0 to 6, or 0 to 24): points, ranges, touching, empty and inverted ones, the whole key space; rarely of 30,000 to 65,535 bytes |
 //! | `points` | 16 bytes, points |
 //! | `ranges` | 16 bytes, spans of 1 to 100 keys |
 //! | `long-keys` | sharing 8 to 200 bytes; rarely ones that differ only after byte 30,000 |
@@ -283,16 +283,17 @@ impl Timeline {
 /// The letters of adversarial keys: the least and the greatest bytes.
 const LETTERS: [u8; 4] = [0x00, 0x01, 0xfe, 0xff];
 
-/// A key of up to three letters, or, where `deep`, of up to six: 85 keys that meet all the time, or some thousands
-/// that make a history of several nodes.
-fn short_key(rng: &mut Rng, deep: bool, key: &mut Vec<u8>) {
+/// A key of up to three letters, times `depth`: 85 keys that meet all the time; or, twice as long, some thousands that make a
+/// history of several nodes; or, many times, keys that outgrow an integer and, together, a small budget. The deeper, the rarer is
+/// the empty key: ranges from it wipe out the history.
+fn short_key(rng: &mut Rng, depth: usize, key: &mut Vec<u8>) {
     let length = match rng.below(32) {
-        0 => 0,
+        0 => usize::from(!rng.one_in(depth as u64 * depth as u64)),
         1..8 => 1,
         8..20 => 2,
         _ => 3,
     };
-    let length = if deep { 2 * length } else { length };
+    let length = depth * length;
     // One draw gives all letters.
     let letters = rng.next_u64();
     key.extend((0..length).map(|at| LETTERS[(letters >> (2 * at) & 3) as usize]));
@@ -305,28 +306,29 @@ fn huge_key(rng: &mut Rng, key: &mut Vec<u8>) {
     key.push(rng.pick(&LETTERS));
 }
 
-/// How many ranges of one kind follow each other before `adversarial` changes its mind.
+/// How many ranges of one kind follow each other before `adversarial` changes its mind; deep keys take longer to make a history.
 const MOOD: u64 = 20_000;
 
 fn adversarial() -> Ranges {
     let mut last_end = Vec::new();
-    let (mut deep, mut wide_writes) = (false, false);
+    let (mut depth, mut wide_writes) = (1, false);
     Box::new(move |rng, side, range| {
-        if rng.one_in(MOOD) {
-            deep = rng.one_in(3);
+        if rng.one_in(MOOD * (depth as u64).div_ceil(2)) {
+            depth = rng.pick(&[1, 1, 1, 2, 2, 8]);
             wide_writes = rng.one_in(3);
         }
         // Narrow writes let the history grow; wide ones wipe it out.
-        let kinds = if side == Side::Write && !wide_writes && !rng.one_in(200) { 62 } else { 100 };
+        let kinds =
+            if side == Side::Write && !wide_writes && !rng.one_in(200 * depth as u64) { 62 } else { 100 };
         match rng.below(kinds) {
             _ if rng.one_in(1_500) => huge_range(rng, range),
             0..30 => {
-                short_key(rng, deep, &mut range.begin);
+                short_key(rng, depth, &mut range.begin);
                 range.make_point();
             }
             // All keys that begin alike.
             30..36 => {
-                short_key(rng, deep, &mut range.begin);
+                short_key(rng, depth, &mut range.begin);
                 range.end.clone_from(&range.begin);
                 range.end.push(0xff);
             }
@@ -336,18 +338,18 @@ fn adversarial() -> Ranges {
                 range.make_point();
             }
             44..50 => {
-                short_key(rng, deep, &mut range.begin);
+                short_key(rng, depth, &mut range.begin);
                 range.end.clone_from(&range.begin);
             }
             50..56 => {
-                short_key(rng, deep, &mut range.begin);
-                short_key(rng, deep, &mut range.end);
+                short_key(rng, depth, &mut range.begin);
+                short_key(rng, depth, &mut range.end);
                 range.order();
                 std::mem::swap(&mut range.begin, &mut range.end);
             }
             // Up to a neighbour: a few keys.
             56..62 => {
-                short_key(rng, deep, &mut range.begin);
+                short_key(rng, depth, &mut range.begin);
                 range.end.clone_from(&range.begin);
                 if let Some(last) = range.end.last_mut() {
                     *last = last.saturating_add(1);
@@ -355,19 +357,19 @@ fn adversarial() -> Ranges {
                 range.end.push(rng.pick(&LETTERS));
             }
             62..88 => {
-                short_key(rng, deep, &mut range.begin);
-                short_key(rng, deep, &mut range.end);
+                short_key(rng, depth, &mut range.begin);
+                short_key(rng, depth, &mut range.end);
                 range.order();
             }
             88..96 => {
                 range.begin.clone_from(&last_end);
-                short_key(rng, deep, &mut range.end);
+                short_key(rng, depth, &mut range.end);
                 range.order();
             }
             // The whole key space, with and without the keys from ff on.
             96..98 => range.end.extend_from_slice(if rng.one_in(2) { &[0xff; 4] } else { &[0xff] }),
             _ => {
-                short_key(rng, deep, &mut range.begin);
+                short_key(rng, depth, &mut range.begin);
                 range.end.extend_from_slice(&[0xff; 4]);
             }
         }
@@ -387,7 +389,7 @@ fn huge_range(rng: &mut Rng, range: &mut RangeBuf) {
             range.order();
         }
         1 => {
-            short_key(rng, false, &mut range.end);
+            short_key(rng, 1, &mut range.end);
             range.order();
         }
         _ => range.make_point(),
