@@ -5,6 +5,7 @@ use crate::config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget};
 use crate::keys::KeyLog;
 use crate::layout::SHORT_ENTRIES;
 use crate::node::inner::Child;
+use crate::node::leaf;
 use crate::pool::{BLOCK_BYTES, BlockId, PAGE_BYTES, Pool};
 use crate::read::Check;
 use crate::reclaim::JoinRoom;
@@ -272,7 +273,7 @@ impl Tree {
         if let Some(plan) = work.leaves.get(at) {
             let child = routes.leaves[plan.visit as usize].child;
             if child.leaf {
-                self.pool.prefetch(child.block, 0..32);
+                leaf::prefetch(&self.pool, child.block);
             }
         }
     }

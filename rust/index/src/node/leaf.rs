@@ -14,10 +14,11 @@ use crate::keys::{self, LONG, Place, Tail};
 use crate::layout::{
     INNER, LEAF_LONG, LEAF_SHORT, LONG_ENTRIES, LongLeaf, Node, NodeHeader, SHORT_ENTRIES, ShortLeaf,
 };
-use crate::pool::{BlockId, Pool};
+use crate::pool::{BLOCK_BYTES, BlockId, LINE_BYTES, Pool};
 use crate::search::Search;
 use crate::stats::Stats;
 use std::cmp::Ordering;
+use std::mem::offset_of;
 
 /// In an entry's kind byte: it is a boundary. The low bits are the length of [`Place`].
 pub(crate) const BOUNDARY: u8 = 0x80;
@@ -44,6 +45,22 @@ pub(crate) struct LeafView<'a> {
     pub(crate) kinds: &'a [u8],
     /// Empty in a leaf none of whose keys has one.
     pub(crate) tails: &'a [Tail],
+}
+
+/// Fetches what an edit of a leaf touches: its entries, as far as they go. Reads the header, which the plan has fetched.
+pub(crate) fn prefetch(pool: &Pool, id: BlockId) {
+    let header = &pool.get::<Node>(id).header;
+    let count = usize::from(header.count);
+    let fetch = |offset: usize, size: usize| {
+        pool.prefetch(id, offset / LINE_BYTES..(offset + count * size).div_ceil(LINE_BYTES));
+    };
+    if header.kind == LEAF_SHORT {
+        fetch(offset_of!(ShortLeaf, heads), 8);
+        fetch(offset_of!(ShortLeaf, stamps), 4);
+        fetch(offset_of!(ShortLeaf, kinds), 1);
+    } else {
+        pool.prefetch(id, 0..BLOCK_BYTES / LINE_BYTES);
+    }
 }
 
 /// Reads the leaf in a block.
