@@ -37,6 +37,10 @@ pub(crate) enum Error {
     Measure { workload: String, source: MeasureError },
     #[error("{file}: {source}")]
     History { file: String, source: HistoryError },
+    #[error("{seconds} s of the long trace do not fill {budget} bytes: more seconds, or a smaller budget")]
+    TraceTooShort { seconds: u64, budget: u64 },
+    #[error("{file}: cannot write: {source}")]
+    Write { file: String, source: io::Error },
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }

@@ -11,6 +11,7 @@ mod history;
 mod output;
 mod progress;
 mod replay;
+mod retention;
 mod simulate;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,7 @@ enum Command {
     Check(check::Args),
     Simulate(simulate::Args),
     CheckHistory(check_history::Args),
+    Retention(retention::Args),
 }
 
 /// How a command that ran to its end ended.
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),
+        Command::Retention(args) => retention::run(&args),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

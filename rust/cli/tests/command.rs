@@ -354,3 +354,28 @@ fn check_takes_several_references() {
     let document = json(&[&args[..], &["--against", "skiplist,model"]].concat(), 0);
     assert_eq!(document["transactions"], 3_000);
 }
+
+#[test]
+fn retention_keeps_more_in_the_tree_and_proves_it() {
+    let lines = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("retention.csv");
+    let args = ["retention", "--budget", "4MiB", "--seconds", "3", "--json", "--out", &path_text(&lines)];
+    let document = json(&args, 0);
+    let number = |field: &str| document[field].as_f64().unwrap_or_else(|| panic!("{field} is a number"));
+    assert_eq!(
+        (&document["verdicts_equal"], number("mismatches"), number("probe_failures")),
+        (&true.into(), 0.0, 0.0)
+    );
+    assert_eq!(number("budget_bytes"), f64::from(4 << 20));
+    assert!(number("tree_peak_bytes") <= number("budget_bytes"));
+    assert!(number("skiplist_peak_bytes") <= number("budget_bytes"));
+    assert!(number("ratio") >= 3.0, "{document}");
+    assert!((number("tree_seconds") / number("skiplist_seconds") - number("ratio")).abs() < 1e-9);
+    assert!(number("decisions_compared") >= 0.95 * number("decisions"));
+    assert!(
+        number("probe_conflicts") > 0.0 && number("deepest_probe_seconds") >= 0.9 * number("tree_seconds")
+    );
+    let lines = std::fs::read_to_string(&lines).expect("the table of batches");
+    assert_eq!(lines.lines().count(), 1 + 3 * 32);
+    assert_refused(&["retention", "--budget", "64MiB", "--seconds", "1"], "do not fill");
+    assert_refused(&["retention", "--budget", "sixty"], "no size");
+}

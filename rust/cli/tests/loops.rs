@@ -5,10 +5,12 @@ use resolver_oracle::{Model, SkipList};
 use resolver_types::{Batch, BatchError, ConflictSet, Retention, StageTimes, Verdict, Verdicts, Version};
 use resolver_workloads::capture::CaptureReader;
 use resolver_workloads::compare::{Comparison, Difference};
+use resolver_workloads::generators::long_trace::Mixture;
 use resolver_workloads::input::{Maker, Recording, Unmade};
 use resolver_workloads::measure::{MeasureError, measure, measure_ticks};
 use resolver_workloads::part::Part;
 use resolver_workloads::replay::{Expectation, Replay, Replayed};
+use resolver_workloads::retention::{Plan, check};
 use resolver_workloads::shrink::shrink;
 use resolver_workloads::{BatchBuf, RandomBatches, captures_dir};
 
@@ -239,4 +241,22 @@ fn a_measurement_has_a_ratio_only_against_another() {
         assert!(found.noise >= 0.0 && found.rounds.iter().all(|&ratio| ratio > 0.0));
         assert_eq!(found.stage_ratios.iter().any(Option::is_some), against.is_some());
     }
+}
+
+#[test]
+fn a_retention_check_follows_early_losses_and_its_probes_find_silent_ones() {
+    let plan = Plan {
+        budget_bytes: 1 << 20,
+        batches: 40,
+        key_bytes: 16,
+        mixture: Mixture::by_name("mixed").expect("it is named"),
+        seed: 4,
+    };
+    let found = check(&plan, &bent(true, false), &skip_list, &mut || ()).unwrap();
+    assert!(found.all_equal(), "{found:?}");
+    assert_eq!((found.decisions, found.compared), (40 * 2_048, 40 * 2_048));
+    assert!(found.probe_conflicts > 1_000 && found.probes > found.probe_conflicts + 1_000, "{found:?}");
+    assert!(found.deepest_probe_seconds > 0.5, "{found:?}");
+    let lost = check(&plan, &bent(false, true), &skip_list, &mut || ()).unwrap();
+    assert!(lost.probe_failures > 0 && lost.mismatches > 0, "{lost:?}");
 }

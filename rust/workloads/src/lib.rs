@@ -10,8 +10,10 @@ pub mod generators;
 pub mod input;
 pub mod measure;
 pub mod part;
+pub mod process;
 pub mod random;
 pub mod replay;
+pub mod retention;
 mod rng;
 pub mod shrink;
 

@@ -1,0 +1,242 @@
+//! `resolver retention`: how many seconds of history the tree and the skip list keep in the same memory.
+
+use crate::Outcome;
+use crate::error::Error;
+use crate::output::{self, Table};
+use crate::progress::Progress;
+use resolver_index::Config;
+use resolver_oracle::SkipList;
+use resolver_resolve::{TreeConfig, TreeSet};
+use resolver_types::{ConflictSet, Retention};
+use resolver_workloads::generators::long_trace::{
+    BATCHES_PER_SECOND, FULL_BUDGET_BYTES, FULL_SECONDS, KEY_BYTES, MIXTURES, Mixture,
+};
+use resolver_workloads::input::{RunError, Unmade};
+use resolver_workloads::retention::{self, Moment, Plan};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+/// The budget of a run that ends within minutes.
+const DEFAULT_BUDGET: u64 = 64 << 20;
+
+/// Measure how much history fits a budget: the tree's, and the skip list's largest fixed window
+///
+/// Both replay the long trace. The skip list's window is found by trying; the tree reclaims by itself, and what counts is the
+/// smallest age of its cutoff from the first reclamation on. Then the tree's decisions are compared with those of a follower, and its
+/// history is probed with reads of keys whose last write is known.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The budget: bytes, or a number of KiB, MiB or GiB, from 64MiB on [default: 64MiB]
+    #[arg(long, value_name = "SIZE")]
+    budget: Option<String>,
+    /// Seconds of the trace [default: in proportion to the budget, 5,400 for 6GiB]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: Option<u64>,
+    /// The published run: 6GiB and 5,400 seconds
+    #[arg(long, conflicts_with_all = ["budget", "seconds"])]
+    full: bool,
+    /// The length of the keys: 16, 32 or 64 bytes
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = parse_key_bytes)]
+    key_bytes: usize,
+    #[arg(long, value_name = "NAME", default_value = "mixed", value_parser = parse_mixture, help = mixtures_help())]
+    mixture: Mixture,
+    /// Seed of the trace
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Write a line for every batch of the tree's run: seconds, retained seconds, bytes, microseconds
+    #[arg(long, value_name = "FILE")]
+    out: Option<String>,
+    /// Print one JSON document instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Document {
+    ratio: f64,
+    budget_bytes: u64,
+    tree_seconds: f64,
+    skiplist_seconds: f64,
+    tree_peak_bytes: u64,
+    skiplist_peak_bytes: u64,
+    verdicts_equal: bool,
+    decisions: u64,
+    decisions_compared: u64,
+    mismatches: u64,
+    probes: u64,
+    probe_conflicts: u64,
+    probe_failures: u64,
+    deepest_probe_seconds: f64,
+    tree_process_bytes: Option<u64>,
+    skiplist_process_bytes: Option<u64>,
+    tree_reclaims_from_seconds: f64,
+    tree_seconds_change: Option<f64>,
+    tree_memory_change: f64,
+    skiplist_windows_tried: Vec<(f64, bool)>,
+    trace_seconds: u64,
+    key_bytes: usize,
+    mixture: &'static str,
+    seed: u64,
+}
+
+pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
+    let budget_bytes = match &args.budget {
+        Some(size) => output::parse_size(size).ok_or_else(|| Error::NoSize(size.clone()))?,
+        None if args.full => FULL_BUDGET_BYTES,
+        None => DEFAULT_BUDGET,
+    };
+    let in_proportion = u128::from(FULL_SECONDS) * u128::from(budget_bytes) / u128::from(FULL_BUDGET_BYTES);
+    let seconds = args.seconds.unwrap_or((in_proportion as u64).max(1));
+    let plan = Plan {
+        budget_bytes,
+        batches: seconds * BATCHES_PER_SECOND,
+        key_bytes: args.key_bytes,
+        mixture: args.mixture,
+        seed: args.seed,
+    };
+    let document = measure(&plan, seconds, args.out.as_deref())?;
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        document.print()?;
+    }
+    Ok(if document.verdicts_equal { Outcome::Fine } else { Outcome::Failed })
+}
+
+fn measure(plan: &Plan, trace_seconds: u64, out: Option<&str>) -> Result<Document, Error> {
+    let run_error = |source: RunError| Error::Run { file: "long-trace".to_owned(), source };
+    let config = TreeConfig {
+        retention: Retention::Budget,
+        index: Config { budget_bytes: plan.budget_bytes, ..Config::default() },
+    };
+    let make_tree = || -> Result<Box<dyn ConflictSet>, Unmade> {
+        Ok(Box::new(TreeSet::new(config).map_err(|error| Unmade(format!("the tree: {error}")))?))
+    };
+    let make_skip_list =
+        || -> Result<Box<dyn ConflictSet>, Unmade> { Ok(Box::new(SkipList::new(Retention::Window))) };
+
+    let too_short = || Error::TraceTooShort { seconds: trace_seconds, budget: plan.budget_bytes };
+    let mut lines = out.map(Lines::create).transpose()?;
+    let progress = Progress::new("the tree", plan.batches);
+    let mut written = Ok(());
+    let retained = retention::retain(plan, &make_tree, &mut |moment| {
+        progress.advance(1);
+        if let (Some(lines), true) = (&mut lines, written.is_ok()) {
+            written = lines.add(&moment);
+        }
+    })
+    .map_err(run_error)?;
+    written.and_then(|()| lines.map_or(Ok(()), Lines::finish))?;
+    drop(progress);
+    let (tree_seconds, begun) = retained.seconds.zip(retained.begun_seconds).ok_or_else(too_short)?;
+
+    let progress = Progress::new("the skip list's window", 0);
+    let calibrated = retention::calibrate(plan, &make_skip_list, &mut || progress.advance(1));
+    let calibrated = calibrated.map_err(run_error)?.ok_or_else(too_short)?;
+    drop(progress);
+
+    let progress = Progress::new("decisions and probes", plan.batches);
+    let checked = retention::check(plan, &make_tree, &make_skip_list, &mut || progress.advance(1))
+        .map_err(run_error)?;
+    drop(progress);
+    Ok(Document {
+        ratio: tree_seconds / calibrated.seconds,
+        budget_bytes: plan.budget_bytes,
+        tree_seconds,
+        skiplist_seconds: calibrated.seconds,
+        tree_peak_bytes: retained.peak_bytes,
+        skiplist_peak_bytes: calibrated.peak_bytes,
+        verdicts_equal: checked.all_equal(),
+        decisions: checked.decisions,
+        decisions_compared: checked.compared,
+        mismatches: checked.mismatches,
+        probes: checked.probes,
+        probe_conflicts: checked.probe_conflicts,
+        probe_failures: checked.probe_failures,
+        deepest_probe_seconds: checked.deepest_probe_seconds,
+        tree_process_bytes: retained.process_bytes,
+        skiplist_process_bytes: calibrated.process_bytes,
+        tree_reclaims_from_seconds: begun,
+        tree_seconds_change: retained.retained_change,
+        tree_memory_change: retained.memory_change,
+        skiplist_windows_tried: calibrated.tried,
+        trace_seconds,
+        key_bytes: plan.key_bytes,
+        mixture: plan.mixture.name,
+        seed: plan.seed,
+    })
+}
+
+/// A table of all batches, separated by commas.
+struct Lines {
+    name: String,
+    out: BufWriter<File>,
+}
+
+impl Lines {
+    fn create(name: &str) -> Result<Lines, Error> {
+        let failed = |source| Error::Write { file: name.to_owned(), source };
+        let mut out = BufWriter::new(File::create(name).map_err(failed)?);
+        writeln!(out, "seconds,retained_seconds,memory_bytes,batch_microseconds").map_err(failed)?;
+        Ok(Lines { name: name.to_owned(), out })
+    }
+
+    fn add(&mut self, moment: &Moment) -> Result<(), Error> {
+        let seconds = moment.batch as f64 / BATCHES_PER_SECOND as f64;
+        let retained = moment.retained_seconds.map_or(String::new(), |age| age.to_string());
+        let micros = moment.time.as_secs_f64() * 1e6;
+        writeln!(self.out, "{seconds},{retained},{},{micros:.1}", moment.memory_bytes)
+            .map_err(|source| Error::Write { file: self.name.clone(), source })
+    }
+
+    fn finish(mut self) -> Result<(), Error> {
+        self.out.flush().map_err(|source| Error::Write { file: self.name, source })
+    }
+}
+
+fn parse_key_bytes(text: &str) -> Result<usize, String> {
+    let length = text.parse().map_err(|error| format!("{error}"))?;
+    KEY_BYTES.contains(&length).then_some(length).ok_or_else(|| "it must be 16, 32 or 64".to_owned())
+}
+
+fn parse_mixture(text: &str) -> Result<Mixture, String> {
+    Mixture::by_name(text)
+        .ok_or_else(|| format!("there are {}", MIXTURES.map(|mixture| mixture.name).join(", ")))
+}
+
+fn mixtures_help() -> String {
+    format!("What the trace is mixed of: {}", MIXTURES.map(|mixture| mixture.name).join(", "))
+}
+
+impl Document {
+    fn print(&self) -> Result<(), Error> {
+        let mut table = Table::new(&["", "retains", "peak, counted", "peak, process"]);
+        for (name, seconds, peak, process) in [
+            ("tree", self.tree_seconds, self.tree_peak_bytes, self.tree_process_bytes),
+            ("skiplist", self.skiplist_seconds, self.skiplist_peak_bytes, self.skiplist_process_bytes),
+        ] {
+            let process = process.map_or("-".to_owned(), output::bytes);
+            table.row(vec![name.to_owned(), format!("{seconds:.2} s"), output::bytes(peak), process]);
+        }
+        let Document { ratio, trace_seconds, key_bytes, mixture, seed, .. } = self;
+        let change =
+            self.tree_seconds_change.map_or("-".to_owned(), |change| format!("{:+.2} %", change * 100.0));
+        output::print(format_args!(
+            "{} budget, {trace_seconds} s of the long trace, keys of {key_bytes} bytes, mixture {mixture}, seed {seed}\n\
+             {table}ratio {ratio:.2}x; the tree reclaims from {:.2} s on; over the last tenth its retained time changes by {change}, \
+             its memory by {:+.2} %\n\
+             {} of {} decisions compared, following: {} mismatches; {} probes, {} of them conflicts, back to {:.2} s: {} wrong\n",
+            output::bytes(self.budget_bytes),
+            self.tree_reclaims_from_seconds,
+            self.tree_memory_change * 100.0,
+            self.decisions_compared,
+            self.decisions,
+            self.mismatches,
+            self.probes,
+            self.probe_conflicts,
+            self.deepest_probe_seconds,
+            self.probe_failures
+        ))
+    }
+}

@@ -1,0 +1,50 @@
+//! What the operating system says about this process.
+
+use std::fs;
+
+/// The process's resident memory, and the most it was since [`ResidentPeak::reset`]. Linux tells; elsewhere nobody does.
+#[derive(Clone, Copy, Debug)]
+pub struct ResidentPeak {
+    before: u64,
+}
+
+impl ResidentPeak {
+    /// Notes what is resident now; `None` where that cannot be had.
+    pub fn start() -> Option<ResidentPeak> {
+        Some(ResidentPeak { before: field("VmRSS:")? })
+    }
+
+    /// Forgets the peak so far: the next one is what is resident from here on.
+    pub fn reset(&self) {
+        // A kernel that does not allow it leaves the older, greater peak.
+        let _ = fs::write("/proc/self/clear_refs", "5");
+    }
+
+    /// How far the peak lies above what was resident at the start, in bytes.
+    pub fn above_start(&self) -> Option<u64> {
+        Some(field("VmHWM:")?.saturating_sub(self.before))
+    }
+}
+
+/// A field of the process's status, in bytes.
+pub fn field(name: &str) -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib << 10)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_sees_memory_that_is_gone_again() {
+        let peak = ResidentPeak::start().expect("Linux tells");
+        peak.reset();
+        let held = std::hint::black_box(vec![1u8; 48 << 20]);
+        drop(held);
+        assert!(peak.above_start().expect("Linux tells") >= 40 << 20);
+        assert_eq!(field("NoSuchField:"), None);
+    }
+}

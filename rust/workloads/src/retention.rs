@@ -1,0 +1,350 @@
+//! How much history fits a budget: the tree's, and the skip list's.
+//!
+//! Both replay the long trace. Of the skip list, which has no budget, the largest fixed window is sought whose peak stays within it. The tree
+//! reclaims by itself: what counts is the smallest age of its cutoff once it has begun to. That the history down to the cutoff is
+//! really there is not believed but asked: see [`Known`].
+
+mod known;
+
+use crate::decide::decide;
+use crate::generators::Scale;
+use crate::generators::long_trace::{
+    BATCHES_PER_SECOND, LongTrace, Mixture, READ_LAG_BATCHES, VERSION_STEP, VERSIONS_PER_SECOND,
+};
+use crate::input::{Maker, RunError};
+use crate::process::ResidentPeak;
+use crate::{BatchBuf, Rng};
+use known::Known;
+use resolver_types::{Batch, ConflictSet, Verdict, Verdicts, Version};
+use std::time::{Duration, Instant};
+
+/// A window is sought to one part in so many.
+const WINDOW_PARTS: u64 = 128;
+
+/// A window that is only tried is replayed for so many times its length: filled once, and then long enough for the expiry, which goes round
+/// once in less than a window, to have met all that it fills.
+const WINDOWS_PER_TRY: u64 = 3;
+
+/// The follower keeps this many batches: twice what any transaction looks back.
+const FOLLOWER_BATCHES: u64 = 2 * READ_LAG_BATCHES;
+
+/// The history is probed at least so often in a run, and at least every so many batches.
+const PROBE_ROUNDS: u64 = 16;
+const PROBE_EVERY: u64 = 256;
+
+/// What is replayed, and what for.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The budget of either history.
+    pub budget_bytes: u64,
+    /// How many batches of the trace.
+    pub batches: u64,
+    /// The length of its keys.
+    pub key_bytes: usize,
+    /// Its mixture.
+    pub mixture: Mixture,
+    /// Its seed.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// The batches of the trace, from the first.
+    fn trace(&self) -> impl Iterator<Item = BatchBuf> + use<> {
+        let mut trace = LongTrace::new(self.key_bytes, self.mixture, Scale::FULL);
+        let mut rng = Rng::new(self.seed);
+        (0..self.batches).map(move |index| trace.batch(index, &mut rng))
+    }
+}
+
+/// Seconds of that many versions.
+pub fn seconds(versions: i64) -> f64 {
+    versions as f64 / VERSIONS_PER_SECOND as f64
+}
+
+fn window_seconds(batches: u64) -> f64 {
+    batches as f64 / BATCHES_PER_SECOND as f64
+}
+
+/// A batch as seen by a history that keeps `window` batches; without a window, by one that keeps all.
+fn with_window<'a>(batch: Batch<'a>, window: Option<u64>) -> Batch<'a> {
+    let oldest =
+        window.map_or(Version::LOWEST, |window| Version(batch.version.0 - window as i64 * VERSION_STEP));
+    Batch { oldest, ..batch }
+}
+
+fn numbered(set: &'static str, batch: u64) -> impl Fn(resolver_types::BatchError) -> RunError {
+    move |source| RunError::Refused { set, batch, source }
+}
+
+/// The largest window of a history without a budget.
+#[derive(Clone, Debug)]
+pub struct Calibrated {
+    /// The window, in seconds.
+    pub seconds: f64,
+    /// The most that the history held with it, by its own count.
+    pub peak_bytes: u64,
+    /// The same as the process saw it.
+    pub process_bytes: Option<u64>,
+    /// What else was tried: windows in seconds, and whether each fitted.
+    pub tried: Vec<(f64, bool)>,
+}
+
+/// Finds the largest fixed window with which a history stays within the budget: first the number of batches that fill it without any
+/// expiry, then by halving, guided by what each try held. A try ends as soon as it holds too much. What is accepted has
+/// been replayed over the whole trace. `None` where the trace is too short to fill the budget.
+///
+/// # Errors
+/// When the history cannot be made, or refuses a batch.
+pub fn calibrate(
+    plan: &Plan,
+    make: Maker<'_>,
+    tick: &mut dyn FnMut(),
+) -> Result<Option<Calibrated>, RunError> {
+    let resident = ResidentPeak::start();
+    let mut tried = Vec::new();
+    let filled = try_window(plan, make, None, plan.batches, tick)?;
+    let Some(mut too_large) = filled.exceeded_at else { return Ok(None) };
+    let step = (too_large / WINDOW_PARTS).max(1);
+    let mut fits = 0;
+    let mut guess = too_large * 15 / 16;
+    loop {
+        if too_large - fits <= step {
+            // The one that is left: over the whole trace.
+            if fits == 0 {
+                return Ok(None);
+            }
+            resident.inspect(|resident| resident.reset());
+            let whole = try_window(plan, make, Some(fits), plan.batches, tick)?;
+            if whole.exceeded_at.is_none() {
+                let process_bytes = resident.and_then(|resident| resident.above_start());
+                let (seconds, peak_bytes) = (window_seconds(fits), whole.peak_bytes);
+                return Ok(Some(Calibrated { seconds, peak_bytes, process_bytes, tried }));
+            }
+            tried.push((window_seconds(fits), false));
+            (too_large, fits) = (fits, fits.saturating_sub(step));
+            continue;
+        }
+        guess = guess.clamp(fits + 1, too_large - 1);
+        let length = plan.batches.min(guess * WINDOWS_PER_TRY);
+        let found = try_window(plan, make, Some(guess), length, tick)?;
+        tried.push((window_seconds(guess), found.exceeded_at.is_none()));
+        if found.exceeded_at.is_some() {
+            too_large = guess;
+            guess = fits + (too_large - fits) / 2;
+        } else {
+            fits = guess;
+            // Memory is nearly in proportion to the window: just above what that says, so that the next try decides.
+            let by_share =
+                u128::from(guess) * u128::from(plan.budget_bytes) / u128::from(found.peak_bytes.max(1));
+            guess = by_share as u64 + step;
+        }
+    }
+}
+
+struct Tried {
+    peak_bytes: u64,
+    /// The batch after which the history held more than the budget.
+    exceeded_at: Option<u64>,
+}
+
+fn try_window(
+    plan: &Plan,
+    make: Maker<'_>,
+    window: Option<u64>,
+    batches: u64,
+    tick: &mut dyn FnMut(),
+) -> Result<Tried, RunError> {
+    let mut set = make()?;
+    let mut verdicts = Verdicts::default();
+    let name = set.name();
+    for (index, buf) in (0..batches).zip(plan.trace()) {
+        let ranges = buf.ranges();
+        let batch = with_window(buf.batch(&ranges), window);
+        decide(&mut *set, &batch, &mut verdicts).map_err(numbered(name, index))?;
+        tick();
+        if set.peak_memory_bytes() > plan.budget_bytes {
+            return Ok(Tried { peak_bytes: set.peak_memory_bytes(), exceeded_at: Some(index) });
+        }
+    }
+    Ok(Tried { peak_bytes: set.peak_memory_bytes(), exceeded_at: None })
+}
+
+/// A batch of a replay under a budget, after its commit.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    /// The batch, counted from 0.
+    pub batch: u64,
+    /// The age of the cutoff, in seconds; `None` before the first reclamation.
+    pub retained_seconds: Option<f64>,
+    /// What the history holds.
+    pub memory_bytes: u64,
+    /// The time that judging and committing took.
+    pub time: Duration,
+}
+
+/// A replay under a budget.
+#[derive(Clone, Copy, Debug)]
+pub struct Retained {
+    /// The smallest age of the cutoff after any batch, in seconds; `None` if nothing was reclaimed.
+    pub seconds: Option<f64>,
+    /// When reclamation began, in seconds of the trace.
+    pub begun_seconds: Option<f64>,
+    /// The most that the history held, by its own count.
+    pub peak_bytes: u64,
+    /// The same as the process saw it.
+    pub process_bytes: Option<u64>,
+    /// Over the last tenth of the run: how far the retained time went up, in parts of what it was.
+    pub retained_change: Option<f64>,
+    /// The same of the memory held.
+    pub memory_change: f64,
+}
+
+/// Replays the trace through a history that has the plan's budget. `each` is given every batch.
+///
+/// # Errors
+/// When the history cannot be made, or refuses a batch.
+pub fn retain(plan: &Plan, make: Maker<'_>, each: &mut dyn FnMut(Moment)) -> Result<Retained, RunError> {
+    let resident = ResidentPeak::start();
+    resident.inspect(|resident| resident.reset());
+    let mut set = make()?;
+    let name = set.name();
+    let mut verdicts = Verdicts::default();
+    let mut retained = Retained {
+        seconds: None,
+        begun_seconds: None,
+        peak_bytes: 0,
+        process_bytes: None,
+        retained_change: None,
+        memory_change: 0.0,
+    };
+    let mut at_nine_tenths: Option<Moment> = None;
+    for (index, buf) in (0..).zip(plan.trace()) {
+        let ranges = buf.ranges();
+        let batch = with_window(buf.batch(&ranges), None);
+        let start = Instant::now();
+        set.judge(&batch, &mut verdicts)
+            .and_then(|()| set.commit(&batch, &verdicts))
+            .map_err(numbered(name, index))?;
+        let time = start.elapsed();
+        let age = set.cutoff().map(|cutoff| seconds(batch.version.0 - cutoff.0));
+        let moment = Moment { batch: index, retained_seconds: age, memory_bytes: set.memory_bytes(), time };
+        if let Some(age) = age {
+            retained.seconds = Some(retained.seconds.map_or(age, |least| least.min(age)));
+            retained.begun_seconds.get_or_insert(window_seconds(index));
+        }
+        if index == plan.batches / 10 * 9 {
+            at_nine_tenths = Some(moment);
+        }
+        if let (Some(then), true) = (at_nine_tenths, index + 1 == plan.batches) {
+            let change = |then: f64, now: f64| now / then - 1.0;
+            retained.retained_change = then.retained_seconds.zip(age).map(|(then, now)| change(then, now));
+            retained.memory_change = change(then.memory_bytes as f64, moment.memory_bytes as f64);
+        }
+        each(moment);
+    }
+    retained.peak_bytes = set.peak_memory_bytes();
+    retained.process_bytes = resident.and_then(|resident| resident.above_start());
+    Ok(retained)
+}
+
+/// How a history under a budget was held against what is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Checked {
+    /// Transactions decided.
+    pub decisions: u64,
+    /// Of them, those that the follower could decide as well.
+    pub compared: u64,
+    /// Of those, the ones it decided otherwise.
+    pub mismatches: u64,
+    /// Probes: reads of keys whose last write is known, between the cutoff and now.
+    pub probes: u64,
+    /// Of them, those that had to find a conflict.
+    pub probe_conflicts: u64,
+    /// The oldest read version of a probe that had to find one, in seconds before its batch.
+    pub deepest_probe_seconds: f64,
+    /// Probes decided otherwise.
+    pub probe_failures: u64,
+}
+
+impl Checked {
+    /// Whether nothing was decided otherwise.
+    pub fn all_equal(&self) -> bool {
+        self.mismatches == 0 && self.probe_failures == 0
+    }
+}
+
+/// Replays the trace through a history under the plan's budget, beside a follower that has none, and probes it.
+///
+/// The follower is told the cutoff, judges every batch for itself, and then commits what the checked history did, so that the two go on with the same
+/// writes. It keeps a window of its own, longer than any transaction of the trace looks back, so that it stays small and yet decides all.
+/// How far back the checked history reaches is for the probes to say.
+///
+/// # Errors
+/// When a history cannot be made, or refuses a batch.
+pub fn check(
+    plan: &Plan,
+    make: Maker<'_>,
+    make_follower: Maker<'_>,
+    tick: &mut dyn FnMut(),
+) -> Result<Checked, RunError> {
+    let (mut set, mut follower) = (make()?, make_follower()?);
+    let (name, follower_name) = (set.name(), follower.name());
+    let (mut found, mut other) = (Verdicts::default(), Verdicts::default());
+    let mut checked = Checked::default();
+    let mut known = Known::new(plan.budget_bytes, plan.seed);
+    let probe_every = (plan.batches / PROBE_ROUNDS).clamp(1, PROBE_EVERY);
+    for (index, buf) in (0..).zip(plan.trace()) {
+        let ranges = buf.ranges();
+        let batch = with_window(buf.batch(&ranges), None);
+        let followed = with_window(batch, Some(FOLLOWER_BATCHES));
+        let cutoff = set.cutoff();
+        set.judge(&batch, &mut found).map_err(numbered(name, index))?;
+        if let Some(cutoff) = cutoff {
+            follower.set_floor(cutoff);
+        }
+        follower.judge(&followed, &mut other).map_err(numbered(follower_name, index))?;
+        for (transaction, pair) in batch.transactions.iter().zip(found.verdicts.iter().zip(&other.verdicts)) {
+            checked.decisions += 1;
+            let undecided = transaction.reads > 0
+                && transaction.read_version < followed.oldest
+                && cutoff.is_none_or(|cutoff| transaction.read_version >= cutoff);
+            if !undecided {
+                checked.compared += 1;
+                checked.mismatches += u64::from(pair.0 != pair.1);
+            }
+        }
+        set.commit(&batch, &found).map_err(numbered(name, index))?;
+        follower.commit(&followed, &found).map_err(numbered(follower_name, index))?;
+        known.note(&batch, &found);
+        if (index + 1) % probe_every == 0 {
+            probe(&mut *set, &mut known, &mut checked, batch.version).map_err(numbered(name, index))?;
+        }
+        tick();
+    }
+    Ok(checked)
+}
+
+/// Has the history judge a batch of known answers. It is not committed.
+fn probe(
+    set: &mut dyn ConflictSet,
+    known: &mut Known,
+    checked: &mut Checked,
+    now: Version,
+) -> Result<(), resolver_types::BatchError> {
+    let probes = known.probes(set.cutoff().unwrap_or(Version::ZERO), now);
+    let ranges = probes.batch.ranges();
+    let mut verdicts = Verdicts::default();
+    set.judge(&probes.batch.batch(&ranges), &mut verdicts)?;
+    for ((verdict, expected), transaction) in
+        verdicts.verdicts.iter().zip(&probes.expected).zip(probes.batch.transactions())
+    {
+        checked.probes += 1;
+        checked.probe_failures += u64::from(verdict != expected);
+        if *expected == Verdict::Conflict {
+            checked.probe_conflicts += 1;
+            let depth = seconds(now.0 - transaction.read_version.0);
+            checked.deepest_probe_seconds = checked.deepest_probe_seconds.max(depth);
+        }
+    }
+    Ok(())
+}
