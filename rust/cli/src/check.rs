@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::history::{Histories, HistoryArgs, Index, make_witness, retention_name};
 use crate::output::{self, Table};
 use crate::progress::Progress;
+use crate::wide_reads;
 use resolver_index::{Config, LEAST_BUDGET};
 use resolver_types::Retention;
 use resolver_workloads::compare::{Comparison, Difference};
@@ -49,6 +50,8 @@ const PRINTED_BATCHES: usize = 20;
 /// Run random batches through a conflict set and references that follow it, and compare every verdict and report
 ///
 /// Without --budget and --retention, both change from history to history: small budgets, under which the tree reclaims all the time.
+/// With --shape wide-reads, the tree is also filled with up to 5,000,000 intervals, and the nodes are counted that a read of the
+/// whole key space visits.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How many transactions
@@ -88,6 +91,8 @@ struct Document {
     reports: u64,
     fallbacks: u64,
     counters: Counters,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    wide_reads: Vec<wide_reads::Entry>,
     failures: u64,
     seconds: f64,
 }
@@ -198,6 +203,14 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
             output::note(format_args!("check failed: shape {}, seed {}: {missing}", args.shape, args.seed));
         }
     }
+    let wide_reads = match sets.index {
+        Index::Tree if args.shape == wide_reads::SHAPE => wide_reads::run(sets.histories.tree_config())?,
+        _ => Vec::new(),
+    };
+    for failure in wide_reads::failures(&wide_reads) {
+        failures += 1;
+        output::note(format_args!("check failed: wide reads: {failure}"));
+    }
     let document = Document {
         seed: args.seed,
         shape: args.shape.clone(),
@@ -210,6 +223,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         reports: counts.reports,
         fallbacks: counts.fallbacks,
         counters,
+        wide_reads,
         failures,
         seconds: start.elapsed().as_secs_f64(),
     };
@@ -309,6 +323,7 @@ impl Document {
             self.fallbacks,
             self.failures,
             output::seconds(self.seconds)
-        ))
+        ))?;
+        if self.wide_reads.is_empty() { Ok(()) } else { wide_reads::print(&self.wide_reads) }
     }
 }

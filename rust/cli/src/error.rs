@@ -2,6 +2,7 @@
 
 use crate::history::Index;
 use resolver_index::pool::UnknownBacking;
+use resolver_resolve::wide_reads::WideReadsError;
 use resolver_simulation::HistoryError;
 use resolver_workloads::capture::CaptureError;
 use resolver_workloads::input::{RunError, Unmade};
@@ -37,6 +38,8 @@ pub(crate) enum Error {
     Measure { workload: String, source: MeasureError },
     #[error("{file}: {source}")]
     History { file: String, source: HistoryError },
+    #[error("wide reads: {0}")]
+    WideReads(#[from] WideReadsError),
     #[error("{seconds} s of the long trace do not fill {budget} bytes: more seconds, or a smaller budget")]
     TraceTooShort { seconds: u64, budget: u64 },
     #[error("{file}: cannot write: {source}")]

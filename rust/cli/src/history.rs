@@ -103,12 +103,17 @@ pub(crate) struct Histories {
 }
 
 impl Histories {
+    /// How the tree is made.
+    pub(crate) fn tree_config(&self) -> TreeConfig {
+        TreeConfig { retention: self.retention, index: self.tree }
+    }
+
     /// A fresh conflict set.
     pub(crate) fn make(&self, index: Index) -> Result<Box<dyn ConflictSet>, Unmade> {
         Ok(match index {
             Index::Tree => {
-                let config = TreeConfig { retention: self.retention, index: self.tree };
-                Box::new(TreeSet::new(config).map_err(|error| Unmade(format!("the tree: {error}")))?)
+                let made = TreeSet::new(self.tree_config());
+                Box::new(made.map_err(|error| Unmade(format!("the tree: {error}")))?)
             }
             Index::SkipList => Box::new(SkipList::new(self.retention)),
             Index::Model => Box::new(Model::new(self.retention)),

@@ -13,6 +13,7 @@ mod progress;
 mod replay;
 mod retention;
 mod simulate;
+mod wide_reads;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

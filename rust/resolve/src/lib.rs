@@ -17,6 +17,7 @@ mod combine;
 mod intake;
 mod sort;
 mod tree_set;
+pub mod wide_reads;
 mod within;
 
 pub use tree_set::{TreeConfig, TreeSet};
