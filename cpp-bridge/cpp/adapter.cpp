@@ -212,7 +212,7 @@ void destroyConflictSet(ConflictSet* cs) {
 ConflictBatch::ConflictBatch(ConflictSet* cs,
                              std::map<int, VectorRef<int>>* conflictingKeyRangeMap,
                              Arena* resolveBatchReplyArena)
-  : cs(cs), transactionCount(0), transactionConflictStatus(nullptr), conflictingKeyRangeMap(conflictingKeyRangeMap),
+  : cs(cs), transactionCount(0), conflictingKeyRangeMap(conflictingKeyRangeMap),
     resolveBatchReplyArena(resolveBatchReplyArena) {
 	ASSERT(!cs->batchIsOpen);
 	cs->batchIsOpen = true;

@@ -4,7 +4,13 @@
 use crate::history::{TreeHistory, make_tree};
 use crate::settings::{Settings, load_settings};
 
-#[allow(missing_docs, unreachable_pub, clippy::needless_lifetimes, clippy::too_many_arguments)]
+#[allow(
+    missing_docs,
+    unreachable_pub,
+    unused_qualifications,
+    clippy::needless_lifetimes,
+    clippy::too_many_arguments
+)]
 #[cxx::bridge(namespace = "resolver_bridge")]
 pub(crate) mod ffi {
     /// Which history answers.

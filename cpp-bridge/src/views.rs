@@ -27,18 +27,14 @@ const _: () = {
     assert!(offset_of!(RangeView, begin_length) - offset_of!(RangeView, begin) == size_of::<usize>());
     assert!(offset_of!(RangeView, end_length) - offset_of!(RangeView, end) == size_of::<usize>());
     // SAFETY: the sizes are equal (or this does not compile), and a raw pointer and a number take any bytes.
-    let parts: (Address, usize) = {
-        let parts: Parts = unsafe { transmute::<&[u8], Parts>(b"four") };
-        (parts.address, parts.length)
-    };
-    assert!(parts.1 == 4);
+    let parts = unsafe { transmute::<&[u8], Parts>(b"four") };
+    assert!(parts.length == 4);
 };
 
-type Address = *const u8;
-
+/// What a slice's reference is made of.
 #[repr(C)]
 struct Parts {
-    address: Address,
+    _address: *const u8,
     length: usize,
 }
 

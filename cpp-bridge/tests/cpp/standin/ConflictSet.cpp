@@ -64,8 +64,7 @@ void destroyConflictSet(ConflictSet* cs) {
 }
 
 ConflictBatch::ConflictBatch(ConflictSet* cs, std::map<int, VectorRef<int>>* reports, Arena* arena)
-  : cs(cs), transactionCount(0), transactionConflictStatus(nullptr), conflictingKeyRangeMap(reports),
-    resolveBatchReplyArena(arena) {}
+  : cs(cs), transactionCount(0), conflictingKeyRangeMap(reports), resolveBatchReplyArena(arena) {}
 ConflictBatch::~ConflictBatch() = default;
 
 bool ConflictBatch::ignoreTooOld() const {

@@ -51,7 +51,6 @@ private:
 	std::vector<struct KeyInfo> points;
 	int transactionCount;
 	std::vector<struct ReadConflictRange> combinedReadConflictRanges;
-	bool* transactionConflictStatus;
 	std::map<int, VectorRef<int>>* conflictingKeyRangeMap;
 	Arena* resolveBatchReplyArena;
 	std::shared_ptr<ResolverBug> bugs = SimBugInjector().get<ResolverBug>(ResolverBugID());
