@@ -1,5 +1,6 @@
 //! How a tree is made.
 
+use crate::planted::Planted;
 use crate::pool::{BLOCK_BYTES, Backing, PAGE_BYTES, PoolError};
 use resolver_types::MAX_END_LENGTH;
 use thiserror::Error;
@@ -16,6 +17,8 @@ pub struct Config {
     /// The stamp at which all stamps are renumbered; the default is the last that there is. Only tests set
     /// another.
     pub stamp_limit: u32,
+    /// A bug on purpose; none that could be planted without the feature `planted-bugs`.
+    pub planted: Planted,
 }
 
 impl Default for Config {
@@ -25,6 +28,7 @@ impl Default for Config {
             backing: Backing::preferred(),
             vector_search: true,
             stamp_limit: u32::MAX - 1,
+            planted: Planted::default(),
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::batch::{EndpointKind, Probes, ReadSink};
 use crate::node::inner::{self, Child};
 use crate::node::leaf::{self, LeafView, Query};
+use crate::planted::{Bug, Planted};
 use crate::pool::Pool;
 use crate::route::{LeafVisit, Routes, query};
 use crate::search::Search;
@@ -18,6 +19,7 @@ const LEAF_LINES: usize = 32;
 pub(crate) struct Check<'a, 'b> {
     pub(crate) pool: &'a Pool,
     pub(crate) search: Search,
+    pub(crate) planted: Planted,
     pub(crate) probes: &'a Probes<'b>,
     pub(crate) root: Child,
     /// Stamps up to this one have expired.
@@ -100,7 +102,8 @@ impl Check<'_, '_> {
         *from = first;
         // A boundary at the begin hides the segment before it.
         let hidden = exact && view.is_boundary(first);
-        if !hidden && view.segment_before(self.search, first) > limit {
+        let unseen = self.planted.has(Bug::SegmentUnseen);
+        if !hidden && !unseen && view.segment_before(self.search, first) > limit {
             return true;
         }
         if point {
@@ -113,6 +116,7 @@ impl Check<'_, '_> {
             }
             let next = first + 1;
             return hidden
+                && !self.planted.has(Bug::PointBehindBoundaryUnseen)
                 && next < view.len()
                 && !view.is_boundary(next)
                 && view.stamps[next] > limit
@@ -173,14 +177,16 @@ impl Check<'_, '_> {
             node.slot_of(self.pool, self.search, &query, inclusive, stats)
         };
         let first = begin.map(|begin| slot(begin, true, stats));
-        let last = end.map(|end| slot(end, false, stats));
+        let behind = self.planted.has(Bug::ReadEndsBehindSeparator);
+        let last = end.map(|end| slot(end, behind, stats));
         match (first, last) {
             (Some(first), Some(last)) if first == last => {
                 self.newer_than(node.child(first), begin, end, limit, stats)
             }
             _ => {
                 let between = first.map_or(0, |first| first + 1)..last.unwrap_or(node.len());
-                if self.search.any_above(&node.greatest[between], limit) {
+                let unseen = self.planted.has(Bug::BetweenUnseen);
+                if !unseen && self.search.any_above(&node.greatest[between], limit) {
                     stats.decided_by_version += 1;
                     return true;
                 }

@@ -19,6 +19,7 @@ use crate::keys::{self, KeyLog, LONG, Tail};
 use crate::layout::{INNER, Inner, Node, SLOTS};
 use crate::node::inner::{self, Child};
 use crate::node::leaf::{self, Entries, Entry};
+use crate::planted::Bug;
 use crate::pool::BlockId;
 use crate::route::{Descent, NO_VISIT, NoReads, Routes};
 use crate::tree::Tree;
@@ -125,7 +126,8 @@ impl Tree {
 
     /// Gives back the key blocks and the version blocks whose stamps have expired.
     fn release_expired(&mut self) {
-        let released = self.log.release_expired(&mut self.pool, self.expired);
+        let early = u32::from(self.planted(Bug::KeyBlocksReleasedEarly));
+        let released = self.log.release_expired(&mut self.pool, self.expired + early);
         self.stats.key_blocks_reclaimed += released;
         self.stats.blocks_reclaimed += released;
         self.versions.release_expired(&mut self.pool, self.expired);
@@ -206,7 +208,9 @@ impl Tree {
         let newest = self.versions.next() - 1;
         for _ in 0..STAMPS_PER_BATCH {
             let next = (self.expired + 1).max(self.versions.first());
-            if self.pool.available() + self.dead / ENTRIES_PER_BLOCK >= reserve || next >= newest {
+            if self.pool.available() + self.dead / ENTRIES_PER_BLOCK >= reserve
+                || next >= newest + u32::from(self.planted(Bug::CutoffReachesBatch))
+            {
                 break;
             }
             self.reclaim_to(next);
@@ -219,7 +223,7 @@ impl Tree {
         if stamp > self.expired && stamp >= self.versions.first() {
             self.stats.reclamations += 1;
             let version = self.versions.version(&self.pool, stamp);
-            self.give_up(version);
+            self.expire(version, true);
         }
     }
 
@@ -300,6 +304,7 @@ impl Tree {
         let descent = Descent {
             pool: &self.pool,
             search: self.search,
+            planted: self.planted,
             probes: &probes,
             for_writes: true,
             for_reads: false,
@@ -319,7 +324,11 @@ impl Tree {
             let to = (from..node.len())
                 .find(|&slot| !node.child(slot).leaf && !node.child(slot).is_vacant())
                 .unwrap_or(node.len());
-            let more = self.upper_bound_key(&probes, &routes, (visit.parent, to as u32 - 1), &mut next);
+            let above = &routes.inner[visit.parent as usize];
+            let from_above = self.planted(Bug::HandSkipsNodes) && above.parent != NO_VISIT;
+            let behind =
+                if from_above { (above.parent, above.slot + 1) } else { (visit.parent, to as u32 - 1) };
+            let more = self.upper_bound_key(&probes, &routes, behind, &mut next);
             self.tidy(&probes, &routes, visit.parent, (from, to), share, &mut work);
             more
         };
@@ -453,7 +462,7 @@ impl Tree {
             let carry = if view.carry <= self.expired { 0 } else { view.carry };
             if slot == first {
                 entries.carry = carry;
-            } else if carry != segment {
+            } else if carry != segment && !self.planted(Bug::JoinLosesCarry) {
                 // The segment changes at the separator: a boundary.
                 self.lower_bound_key(probes, routes, (parent, slot as u32), separator);
                 let place = keys::load_head(&separator[prefix..]);
@@ -509,7 +518,8 @@ impl Tree {
         fits &=
             blocks == 0 || blocks < self.pool.available() && tail_bytes.len() < 4 * crate::pool::BLOCK_BYTES;
         if fits {
-            let newest = self.versions.next() - 1;
+            let unstamped = self.planted(Bug::JoinedTailsUnstamped);
+            let newest = if unstamped { 0 } else { self.versions.next() - 1 };
             let mut start = 0;
             for &(at, stop) in &*tails {
                 let bytes = &tail_bytes[start..stop];
@@ -554,13 +564,18 @@ impl Tree {
     /// Renumbers all stamps: the first in the version table becomes 1, and what is older, all of it expired,
     /// 0.
     pub(crate) fn renumber(&mut self) {
-        self.unroute();
+        if !self.planted(Bug::RenumberKeepsRoutes) {
+            self.unroute();
+        }
         self.stats.renumberings += 1;
         let shift = self.versions.renumber();
         self.expired = self.expired.saturating_sub(shift);
-        self.log.renumber(&mut self.pool, shift);
+        if !self.planted(Bug::RenumberForgetsLog) {
+            self.log.renumber(&mut self.pool, shift);
+        }
         (self.counted, self.dead) = (0, 0);
-        let mut condemned = self.condemned;
+        let forget = self.planted(Bug::RenumberForgetsCondemned);
+        let mut condemned = if forget { BlockId::NONE } else { self.condemned };
         while !condemned.is_none() {
             let header = &self.pool.get::<Node>(condemned).header;
             let (next, slots) = (BlockId(header.next_condemned), usize::from(header.condemned_slots));

@@ -16,6 +16,7 @@ use crate::batch::{EndpointKind, Probes, ReadSink};
 use crate::layout::Inner;
 use crate::node::inner::{self, Child};
 use crate::node::leaf::Query;
+use crate::planted::{Bug, Planted};
 use crate::pool::{BlockId, Pool};
 use crate::search::Search;
 use crate::stats::Stats;
@@ -73,6 +74,7 @@ const INNER_LINES: usize = 32;
 pub(crate) struct Descent<'a, 'b> {
     pub(crate) pool: &'a Pool,
     pub(crate) search: Search,
+    pub(crate) planted: Planted,
     pub(crate) probes: &'a Probes<'b>,
     /// Whether leaves are needed for writes. A descent for reads alone passes writes by.
     pub(crate) for_writes: bool,
@@ -197,7 +199,7 @@ impl Descent<'_, '_> {
                 } else if self.for_reads && endpoint.kind() == EndpointKind::ReadBegin {
                     let range = endpoint.range();
                     let limit = sink.limit(range);
-                    if child.greatest > limit {
+                    if child.greatest > limit.saturating_add(self.planted.has(Bug::PrunedByOne).into()) {
                         needed = true;
                     } else if limit != u32::MAX {
                         pruned += 1;

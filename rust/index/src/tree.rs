@@ -6,6 +6,7 @@ use crate::keys::KeyLog;
 use crate::layout::SHORT_ENTRIES;
 use crate::node::inner::Child;
 use crate::node::leaf;
+use crate::planted::{Bug, Planted};
 use crate::pool::{BLOCK_BYTES, BlockId, PAGE_BYTES, Pool};
 use crate::read::Check;
 use crate::reclaim::JoinRoom;
@@ -53,8 +54,11 @@ pub struct Tree {
     pub(crate) join_room: JoinRoom,
     pub(crate) removed: Vec<u32>,
     pub(crate) stats: Stats,
+    pub(crate) planted: Planted,
     stamp_limit: u32,
     side_bytes: u64,
+    /// The budget that the tree was made with, in whole pages.
+    pub(crate) most_bytes: u64,
 }
 
 /// A row of blocks as bytes.
@@ -75,7 +79,8 @@ impl Tree {
         }
         // The side tables' bytes come off the top, whole pages of them: what is left is the pool's.
         let side_bytes = Versions::side_bytes(budget / BLOCK_BYTES as u64);
-        let pool = Pool::new(config.backing, budget - side_bytes.div_ceil(page) * page)?;
+        let side_pages = if config.planted.has(Bug::SideTablesOnTop) { 0 } else { side_bytes.div_ceil(page) };
+        let pool = Pool::new(config.backing, budget - side_pages * page)?;
         let blocks = pool.budget_bytes() / BLOCK_BYTES as u64;
         Ok(Tree {
             search: if config.vector_search { Search::detect() } else { Search::scalar() },
@@ -100,7 +105,9 @@ impl Tree {
             join_room: JoinRoom::default(),
             removed: Vec::with_capacity(2 * SHORT_ENTRIES),
             stats: Stats::default(),
+            planted: config.planted,
             stamp_limit: config.stamp_limit,
+            most_bytes: budget,
             side_bytes: Versions::side_bytes(blocks),
             pool,
         })
@@ -170,11 +177,23 @@ impl Tree {
     pub fn check_reads(&mut self, probes: &Probes<'_>, sink: &mut impl ReadSink) {
         let mut routes = std::mem::take(&mut self.routes);
         let mut stats = self.stats;
-        let descent =
-            Descent { pool: &self.pool, search: self.search, probes, for_writes: true, for_reads: true };
+        let descent = Descent {
+            pool: &self.pool,
+            search: self.search,
+            planted: self.planted,
+            probes,
+            for_writes: true,
+            for_reads: true,
+        };
         descent.run(self.root, (0, probes.endpoints.len() as u32), sink, &mut routes, &mut stats);
-        let check =
-            Check { pool: &self.pool, search: self.search, probes, root: self.root, expired: self.expired };
+        let check = Check {
+            pool: &self.pool,
+            search: self.search,
+            planted: self.planted,
+            probes,
+            root: self.root,
+            expired: self.expired,
+        };
         check.run(&mut routes, sink, &mut stats);
         self.routes = routes;
         self.stats = stats;
@@ -283,8 +302,14 @@ impl Tree {
         let first = writes[0].begin;
         let last = writes[writes.len() - 1];
         let high = if last.end == Write::POINT { last.begin } else { last.end } + 1;
-        let descent =
-            Descent { pool: &self.pool, search: self.search, probes, for_writes: true, for_reads: false };
+        let descent = Descent {
+            pool: &self.pool,
+            search: self.search,
+            planted: self.planted,
+            probes,
+            for_writes: true,
+            for_reads: false,
+        };
         let mut stats = self.stats;
         descent.run(self.root, (first, high), &NoReads, routes, &mut stats);
         self.stats = stats;
@@ -293,10 +318,20 @@ impl Tree {
     /// Moves the cutoff to `version`, if that is above it: what lies at or below expires now, and is given
     /// back at leisure, see [`Tree::tend`].
     pub fn give_up(&mut self, version: Version) {
+        self.expire(version, false);
+    }
+
+    /// Moves the cutoff to `version`, for space or because nobody may ask any more.
+    pub(crate) fn expire(&mut self, version: Version, for_space: bool) {
         if version < Version::ZERO || self.cutoff.is_some_and(|cutoff| version <= cutoff) {
             return;
         }
-        self.cutoff = Some(version);
+        if !(self.planted(Bug::ExpiryWithoutCutoff) && for_space) {
+            self.cutoff = Some(version);
+        }
+        if self.planted(Bug::CutoffWithoutExpiry) {
+            return;
+        }
         let expired = self.versions.at_or_below(&self.pool, version);
         for stamp in (self.expired + 1).max(self.versions.first())..=expired {
             self.dead += u64::from(self.versions.entries(&self.pool, stamp));

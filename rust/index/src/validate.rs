@@ -118,10 +118,11 @@ impl Tree {
         require!(9, owned == committed, "{committed} blocks are committed, {owned} of them have an owner");
         require!(
             10,
-            self.memory_bytes() <= self.budget_bytes(),
-            "{} bytes are held under a budget of {}",
-            self.memory_bytes(),
-            self.budget_bytes()
+            self.peak_memory_bytes() <= self.most_bytes && self.budget_bytes() <= self.most_bytes,
+            "{} bytes were held, {} may be, under a budget of {}",
+            self.peak_memory_bytes(),
+            self.budget_bytes(),
+            self.most_bytes
         );
         Ok(shape)
     }
@@ -132,6 +133,12 @@ impl Tree {
         }
         if child.is_vacant() {
             walk.shape.vacant_slots += 1;
+            require!(
+                1,
+                child.greatest < self.versions.next(),
+                "a vacant slot has stamp {}, which was not given yet",
+                child.greatest
+            );
             require!(7, child.oldest == u32::MAX, "a vacant slot has an oldest leaf");
             return Ok(Truth { greatest: self.live(child.greatest), oldest: u32::MAX });
         }
@@ -237,6 +244,12 @@ impl Tree {
         walk.shape.entries += view.len() as u64;
         walk.shape.long_leaves += u64::from(!view.tails.is_empty());
         require!(8, view.len() > 0, "leaf {block} is empty");
+        require!(
+            1,
+            view.carry < self.versions.next(),
+            "leaf {block} carries stamp {}, which was not given yet",
+            view.carry
+        );
         let mut segment = view.carry;
         let mut greatest = self.live(view.carry);
         let mut boundaries = 0;

@@ -1,7 +1,7 @@
 //! Taking a batch in: who is too old, what is empty, and the sorted row of what is left.
 
 use crate::sort;
-use resolver_index::{Endpoint, EndpointKind, Probes};
+use resolver_index::{Bug, Endpoint, EndpointKind, Planted, Probes};
 use resolver_types::{Batch, KeyRange, Verdict, Version};
 use std::cmp::Ordering;
 
@@ -11,6 +11,7 @@ pub(crate) const SILENT: u32 = u32::MAX;
 /// A batch taken in. The arrays are kept from batch to batch; keys stay where the batch has them.
 #[derive(Debug, Default)]
 pub(crate) struct Intake {
+    planted: Planted,
     /// The endpoints of all ranges that take part, sorted.
     pub(crate) endpoints: Vec<Endpoint>,
     spare: Vec<Endpoint>,
@@ -98,6 +99,10 @@ fn common_prefix(ranges: &[KeyRange<'_>]) -> usize {
 }
 
 impl Intake {
+    pub(crate) fn new(planted: Planted) -> Intake {
+        Intake { planted, ..Intake::default() }
+    }
+
     /// Takes a batch in. `verdicts` gets a verdict for every transaction: too old, in conflict because it
     /// read below the base, or, for now, committed. `limit_of` is asked for the limit of a read version,
     /// once for each row of equal ones.
@@ -140,7 +145,11 @@ impl Intake {
             };
             let mut verdict = if too_old { Verdict::TooOld } else { Verdict::Committed };
             // Another set's verdicts may commit what this one rejects: writes always take their places.
-            let skipped = if too_old { reads } else { 0 };
+            let skipped = match too_old {
+                true if self.planted.has(Bug::TooOldNeverWrites) => all,
+                true => reads,
+                false => 0,
+            };
             for (at, range) in batch.ranges[first..first + all].iter().enumerate().skip(skipped) {
                 let id = (first + at) as u32;
                 let (begin, end) = if at < reads {
@@ -196,7 +205,7 @@ impl Intake {
                     }
                 }
                 EndpointKind::ReadEnd | EndpointKind::WriteEnd => {
-                    self.ranks[range].1 = rank;
+                    self.ranks[range].1 = rank + u32::from(self.planted.has(Bug::TouchingOverlaps));
                     self.ends[range] = position as u32;
                 }
             }

@@ -3,7 +3,7 @@
 use crate::combine::combine;
 use crate::intake::{BELOW_BASE, Intake, SILENT};
 use crate::within::Covered;
-use resolver_index::{Config, ConfigError, ReadSink, Tree, Write};
+use resolver_index::{Bug, Config, ConfigError, ReadSink, Tree, Write};
 use resolver_types::{
     Batch, BatchError, ConflictSet, Retention, Stage, StageClock, StageTimes, Transaction, Verdict, Verdicts,
     Version,
@@ -50,7 +50,7 @@ impl TreeSet {
             effective_oldest: Version::LOWEST,
             floor: Version::LOWEST,
             clock: StageClock::default(),
-            intake: Intake::default(),
+            intake: Intake::new(config.index.planted),
             covered: Covered::default(),
             writes: Vec::new(),
             hits: Vec::new(),
@@ -112,10 +112,12 @@ impl ConflictSet for TreeSet {
         self.judged = None;
         batch.check(self.last, self.base)?;
         verdicts.clear();
-        let cutoff = self.tree.cutoff().unwrap_or(Version::LOWEST);
+        let unbound = self.tree.planted(Bug::BoundWithoutCutoff);
+        let cutoff = self.tree.cutoff().filter(|_| !unbound).unwrap_or(Version::LOWEST);
         let bound = self.oldest_with(batch.oldest).max(cutoff).max(self.floor);
         let tree = &self.tree;
-        self.intake.take(batch, bound, self.base, &mut verdicts.verdicts, |version| tree.limit(version));
+        let base = if tree.planted(Bug::BelowBaseUndecided) { Version::LOWEST } else { self.base };
+        self.intake.take(batch, bound, base, &mut verdicts.verdicts, |version| tree.limit(version));
         self.clock.lap(Stage::Sort);
 
         self.hits.clear();
@@ -148,6 +150,15 @@ impl ConflictSet for TreeSet {
         let Intake { endpoints, ranks, owners, .. } = &self.intake;
         let accepted = |range: u32| verdicts.verdicts[owners[range as usize] as usize] == Verdict::Committed;
         combine(endpoints, ranks, accepted, &mut self.writes);
+        if self.tree.planted(Bug::CombineSwallowsTouching) {
+            let rank = |position: u32| ranks[endpoints[position as usize].range() as usize];
+            let mut end = None;
+            self.writes.retain(|write| {
+                let touches = end == Some(rank(write.begin).0);
+                end = (write.end != Write::POINT).then(|| rank(write.end).1);
+                !(touches && write.end == Write::POINT)
+            });
+        }
         self.clock.lap(Stage::Combine);
 
         self.last = Some(batch.version);
@@ -226,7 +237,8 @@ impl TreeSet {
                 Verdict::Conflict => {
                     if transaction.report {
                         let hit = |at: &usize| self.hits[first + at] || ranks[first + at] == BELOW_BASE;
-                        let reads = (0..transaction.reads as usize).filter(hit);
+                        let most = if self.tree.planted(Bug::ReportFirstOnly) { 1 } else { usize::MAX };
+                        let reads = (0..transaction.reads as usize).filter(hit).take(most);
                         verdicts.reported.extend(reads.map(|at| (index as u32, at as u32)));
                     }
                     continue;

@@ -15,7 +15,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: everything is passed on to the system's allocator; a counter beside it changes no memory that is handed out.
+// SAFETY: everything is passed on to the system's allocator; a counter beside it changes no memory that is
+// handed out.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
@@ -70,8 +71,8 @@ fn long(number: u64) -> Vec<u8> {
 
 fn batch(work: &Work, rng: &mut Rng, version: i64) -> BatchBuf {
     let mut buf = BatchBuf::new(Version(version), Version(version - 60));
-    // The largest batches come early, and times when half of the keys rest, so that their leaves die: what grows with the work has its
-    // final size then.
+    // The largest batches come early, and times when half of the keys rest, so that their leaves die: what
+    // grows with the work has its final size then.
     let early = version < MEASURED_FROM;
     let transactions = if early && version % 20 == 0 { 200 } else { 100 };
     let numbers = if early && version / 150 % 2 == 1 { NUMBERS / 2 } else { NUMBERS };

@@ -7,6 +7,8 @@ use crate::batch::Probes;
 use crate::keys;
 use crate::layout::SLOTS;
 use crate::node::inner::{self, Child, Slots};
+use crate::planted::Bug;
+use crate::pool::BlockId;
 use crate::route::{InnerVisit, NO_VISIT, Routes};
 use crate::tree::Tree;
 
@@ -25,7 +27,8 @@ impl Tree {
     ) {
         for at in 0..work.covered.len() {
             let (visit, from, to) = work.covered[at];
-            let vacant = work.make(Child::vacant(stamp));
+            let old = self.planted(Bug::CoveredSlotsKeepOld);
+            let vacant = work.make(Child::vacant(if old { 0 } else { stamp }));
             work.cover(visit, from, to - from, vacant);
         }
         // A visit's index is above its parent's.
@@ -41,7 +44,7 @@ impl Tree {
                 work.gather(at);
                 self.rebuild(probes, routes, visit, pull_up, work);
             } else {
-                let child = inner::node(&self.pool, visit.block).summary(self.search, visit.block);
+                let child = self.summary(visit.block);
                 let first = work.make(child);
                 self.note(routes, visit.parent, visit.slot, 1, first, 1, work);
             }
@@ -99,7 +102,9 @@ impl Tree {
             slot += update.span as usize;
         }
         debug_assert!(updates_left.next().is_none(), "every update is taken up");
-        self.stats.blocks_reclaimed += inner::release_chains(&mut self.pool, visit.block);
+        if !self.planted(Bug::ChainsLeak) {
+            self.stats.blocks_reclaimed += inner::release_chains(&mut self.pool, visit.block);
+        }
         self.finish(probes, routes, visit, prefix, &slots, pull_up, work);
         work.slots = slots;
         work.gathered = updates;
@@ -121,7 +126,21 @@ impl Tree {
     fn is_repeated_vacancy(&self, slots: &Slots, child: Child) -> bool {
         let stamp = |child: Child| if child.greatest <= self.expired { 0 } else { child.greatest };
         child.is_vacant()
-            && slots.children.last().is_some_and(|last| last.is_vacant() && stamp(*last) == stamp(child))
+            && slots.children.last().is_some_and(|last| {
+                last.is_vacant() && (stamp(*last) == stamp(child) || self.planted(Bug::VacanciesMerge))
+            })
+    }
+
+    /// An inner node as its parent sees it.
+    fn summary(&self, block: BlockId) -> Child {
+        let mut child = inner::node(&self.pool, block).summary(self.search, block);
+        if self.planted(Bug::OldestForgotten) {
+            child.oldest = u32::MAX;
+        }
+        if self.planted(Bug::GreatestNotRaised) {
+            child.greatest -= 1;
+        }
+        child
     }
 
     /// Puts a list of slots where it fits, and notes what becomes of the node that it was.
@@ -155,7 +174,7 @@ impl Tree {
             }
         } else if slots.fit(0, 0) == count {
             inner::write(&mut self.pool, visit.block, slots, (0, count), prefix, 0);
-            let child = inner::node(&self.pool, visit.block).summary(self.search, visit.block);
+            let child = self.summary(visit.block);
             work.make(child);
         } else {
             self.stats.inner_split += 1;
@@ -190,7 +209,10 @@ impl Tree {
                     (start, work.separators.len())
                 };
                 inner::write(&mut self.pool, block, slots, (from, to), own, own - prefix);
-                let child = inner::node(&self.pool, block).summary(self.search, block);
+                let mut child = self.summary(block);
+                if from > 0 && self.planted(Bug::InnerSplitForgetsHalf) {
+                    child.greatest = 0;
+                }
                 work.made.push(Made { child, separator });
                 std::mem::swap(&mut lower, &mut upper);
                 bounded = true;
@@ -230,7 +252,7 @@ impl Tree {
                 let block =
                     self.pool.allocate().expect("the blocks of inner nodes are reserved with the leaves'");
                 inner::write(&mut self.pool, block, &slots, (from, to), own, own);
-                let child = inner::node(&self.pool, block).summary(self.search, block);
+                let child = self.summary(block);
                 above.push(Made { child, separator: level[from].separator });
                 from = to;
             }

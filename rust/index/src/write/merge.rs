@@ -9,6 +9,7 @@ use crate::batch::Probes;
 use crate::keys::{KeyLog, LONG, Tail};
 use crate::node::inner::Child;
 use crate::node::leaf::{self, Change, Entries, Entry, LeafView};
+use crate::planted::Bug;
 use crate::pool::{BlockId, Pool};
 use crate::route::{LeafVisit, Routes, query};
 use crate::stats::Stats;
@@ -133,7 +134,8 @@ impl Tree {
         place: &mut Place<'_>,
         removed: &mut Vec<u32>,
     ) -> bool {
-        let (search, expired) = (self.search, self.expired);
+        let search = self.search;
+        let expired = if self.planted(Bug::ExpiredTailFollowed) { 0 } else { self.expired };
         let mut from = 0;
         let mut appending = true;
         let mut added = 0;
@@ -154,14 +156,21 @@ impl Tree {
                 (Some(begin), Stop::Point) => {
                     let mut found = exact;
                     if exact && leaf.is_boundary(first) {
-                        change.at = first + 1;
+                        change.at = first + usize::from(!self.planted(Bug::PointBeforeBoundary));
                         found = change.at < leaf.len()
                             && !leaf.is_boundary(change.at)
                             && leaf.lower_bound(search, &begin, change.at, expired, &mut self.stats).1;
                     }
+                    if self.planted(Bug::PointReplacesBoundary) {
+                        (change.at, found) = (first, exact);
+                    }
                     change.remove = usize::from(found);
                     removed.extend_from_slice(&leaf.stamps[change.at..change.at + change.remove]);
                     added += 1;
+                    let stamp = match self.planted(Bug::PointAsOldAsSegment) {
+                        true => leaf.segment_before(search, change.at),
+                        false => stamp,
+                    };
                     let tail = store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
                     change.insert(Entry { place: begin.place, boundary: false, stamp, tail });
                 }
@@ -173,6 +182,7 @@ impl Tree {
                         (first == 0 || begin.is_some_and(|begin| begin.place.length == LONG))
                             && self.is_lower_bound(probes, routes, (visit.parent, visit.slot), position)
                     });
+                    let at_lower = at_lower && !self.planted(Bug::BoundaryAtLowerBound);
                     let first = if at_lower { 0 } else { first };
                     (from, change.at) = (first, first);
                     let end = match stop {
@@ -182,9 +192,12 @@ impl Tree {
                     let before = leaf.segment_before(search, first);
                     let mut after = 0;
                     let mut last = leaf.len();
+                    let mut old_end = false;
                     if let Some(end) = &end {
                         let at_end;
                         (last, at_end) = leaf.lower_bound(search, end, first, expired, &mut self.stats);
+                        old_end = at_end && leaf.is_boundary(last) && self.planted(Bug::EndKeepsOldTail);
+                        let at_end = at_end && !old_end;
                         after = if last == first { before } else { leaf.segment_before(search, last) };
                         if at_end && leaf.is_boundary(last) {
                             // It stays the end, but for its bytes: they must live as long as the segment that
@@ -192,11 +205,12 @@ impl Tree {
                             after = leaf.stamps[last];
                             last += 1;
                         }
-                        after = if after <= expired { 0 } else { after };
+                        after = if after <= expired || self.planted(Bug::ExteriorLost) { 0 } else { after };
                     }
                     change.remove = last - first;
                     removed.extend_from_slice(&leaf.stamps[first..last]);
                     match begin.filter(|_| !at_lower) {
+                        None if self.planted(Bug::CarryNotWritten) && piece.begin.is_none() => {}
                         None => change.carry = Some(stamp),
                         Some(begin) if before != stamp => {
                             added += 1;
@@ -207,8 +221,10 @@ impl Tree {
                         // The write before this one ends where this one begins: one segment.
                         Some(_) => {}
                     }
-                    if let Some(end) = end {
-                        self.count(after, 1);
+                    if let Some(end) = end.filter(|_| !old_end) {
+                        if !self.planted(Bug::EndNotCounted) {
+                            self.count(after, 1);
+                        }
                         let tail = store(&mut self.pool, &mut self.log, end.rest, stamp, &mut self.stats);
                         change.insert(Entry { place: end.place, boundary: true, stamp: after, tail });
                     }
@@ -229,10 +245,12 @@ impl Tree {
     fn edited(&mut self, block: BlockId) -> Child {
         let leaf = leaf::view(&self.pool, block);
         let (entries, carry, greatest) = (leaf.len(), leaf.carry, leaf.greatest);
-        if entries > 0 {
+        if entries > 0 || self.planted(Bug::EmptyLeafStays) {
             return Child { block, leaf: true, greatest, oldest: greatest };
         }
-        self.pool.release(block);
+        if !self.planted(Bug::LeafLeaks) {
+            self.pool.release(block);
+        }
         Child::vacant(carry)
     }
 

@@ -7,6 +7,7 @@ use crate::keys::KeyLog;
 use crate::layout::{HEAP_BYTES, SLOTS};
 use crate::node::inner::{self, chain_blocks_at_most};
 use crate::node::leaf;
+use crate::planted::Bug;
 use crate::route::{NO_VISIT, Routes, query};
 use crate::tree::Tree;
 
@@ -39,7 +40,9 @@ impl Tree {
                 }
                 self.cover_between(routes, began, at, &mut work.covered);
                 // A write that ends at the lower bound covers none of this leaf.
-                if !self.is_lower_bound(probes, routes, (visit.parent, visit.slot), end) {
+                if !self.is_lower_bound(probes, routes, (visit.parent, visit.slot), end)
+                    || self.planted(Bug::WriteEndsBehindSeparator)
+                {
                     work.pieces.push(Piece { begin: None, stop: Stop::At(end) });
                 }
                 open = None;
@@ -135,7 +138,7 @@ impl Tree {
             tail_bytes += tails;
             let capacity = leaf::capacity(long);
             let mut leaves = u32::from(visit.child.is_vacant());
-            if bound > capacity {
+            if bound > capacity && !self.planted(Bug::ReservationForgetsSplits) {
                 // One key may have two entries, which stay together: a leaf can fall one short of the target.
                 leaves += bound.div_ceil(spread_target(capacity) - 1) as u32 - 1
                     + u32::from(visit.child.is_vacant());

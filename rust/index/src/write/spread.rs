@@ -7,6 +7,7 @@ use crate::keys;
 use crate::layout::Inner;
 use crate::node::inner::{self, Child};
 use crate::node::leaf::{self, Entries, LeafView, Part};
+use crate::planted::Bug;
 use crate::route::{LeafVisit, NO_VISIT, Routes};
 use crate::tree::Tree;
 
@@ -53,16 +54,18 @@ impl Tree {
                 let before = upper.len();
                 entries.copy_key(&self.pool, to, &mut upper);
                 let common = keys::common_prefix(&upper[prefix..before], &upper[before..]);
-                let separator = before..before + common + 1;
-                upper.copy_within(separator, prefix);
-                upper.truncate(prefix + common + 1);
+                let length = common + usize::from(!self.planted(Bug::SeparatorTooShort));
+                upper.copy_within(before..before + length, prefix);
+                upper.truncate(prefix + length);
                 true
             } else {
                 self.upper_bound_key(probes, routes, at, &mut upper)
             };
             let own = if bounded && has_upper { keys::common_prefix(&lower, &upper) } else { 0 };
             self.stats.prefix_changes += u64::from(own != prefix);
-            let part = Part { from, to, carry, prefix: own, shift: own - prefix };
+            let own = if self.planted(Bug::SplitKeepsPrefix) { prefix } else { own };
+            let shift = if self.planted(Bug::SplitForgetsToShift) { 0 } else { own - prefix };
+            let part = Part { from, to, carry, prefix: own, shift };
             let greatest = leaf::write(&mut self.pool, self.search, block, entries, part);
             let separator = if from == 0 {
                 (0, 0)
@@ -71,6 +74,8 @@ impl Tree {
                 work.separators.extend_from_slice(&lower);
                 (start, work.separators.len())
             };
+            let forget = from > 0 && self.planted(Bug::SplitForgetsHalf);
+            let greatest = if forget { 0 } else { greatest };
             let child = Child { block, leaf: true, greatest, oldest: greatest };
             work.made.push(Made { child, separator });
             if to == count {

@@ -1,11 +1,12 @@
 //! The budget: never a byte more, and nothing that fits an empty tree is ever refused.
 
 use crate::config;
+use crate::huge;
 use crate::trial::Trial;
 use resolver_index::{Config, ConfigError, LEAST_BUDGET, Tree};
 use resolver_resolve::TreeSet;
 use resolver_types::{BatchError, ConflictSet, MAX_KEY_LENGTH, Retention, Verdict, Verdicts, Version};
-use resolver_workloads::{BatchBuf, RandomBatches, Rng};
+use resolver_workloads::{BatchBuf, RandomBatches};
 
 #[test]
 fn every_shape_under_the_least_budget() {
@@ -22,44 +23,12 @@ fn every_shape_under_the_least_budget() {
     assert!(reclamations > 100, "{reclamations} reclamations");
 }
 
-/// Batches of a few huge keys, which meet, among short ones: more than the least budget holds at times.
-fn huge_batches(seed: u64, batches: i64) -> impl Iterator<Item = BatchBuf> {
-    let mut rng = Rng::new(seed);
-    let key = |rng: &mut Rng| {
-        let length = rng.pick(&[1, 30_000, 30_001, MAX_KEY_LENGTH - 1, MAX_KEY_LENGTH]);
-        let mut key = vec![rng.pick(b"ak"); length];
-        key[length / 2] = rng.pick(b"akz");
-        key[length - 1] = rng.pick(b"\0akz");
-        key
-    };
-    (1..=batches).map(move |version| {
-        let mut buf = BatchBuf::new(Version(version), Version(version - 40));
-        let most = if rng.one_in(20) { 8 } else { 1 };
-        for _ in 0..=rng.below(most) {
-            buf.push_transaction(Version(version - rng.between(1, 20)), rng.one_in(2));
-            for read in [true, false] {
-                for _ in 0..rng.below(3) {
-                    let (mut begin, mut end) = point(key(&mut rng));
-                    if rng.one_in(3) {
-                        end = key(&mut rng);
-                        if begin > end {
-                            std::mem::swap(&mut begin, &mut end);
-                        }
-                    }
-                    if read { buf.push_read(&begin, &end) } else { buf.push_write(&begin, &end) }
-                }
-            }
-        }
-        buf
-    })
-}
-
 #[test]
 fn huge_keys_under_the_least_budget() {
     let (mut cleared, mut key_blocks) = (0, 0);
     for (seed, retention) in [(43, Retention::Window), (44, Retention::Budget)] {
         let trial = Trial::new("huge keys", seed, 0, config(retention, LEAST_BUDGET));
-        let run = trial.run_batches(huge_batches(seed, 300));
+        let run = trial.run_batches(huge::batches(seed, 300));
         let outcome = run.unwrap_or_else(|(batch, finding)| panic!("{trial:?}, batch {batch}: {finding}"));
         cleared += outcome.cleared;
         key_blocks += outcome.stats.key_blocks_reclaimed;

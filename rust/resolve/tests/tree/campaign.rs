@@ -23,6 +23,7 @@ fn drawn(seed: u64) -> Trial {
             backing: Backing::Heap,
             vector_search: rng.one_in(2),
             stamp_limit: rng.pick(&[2, 170, 340, 500, 2_000, u32::MAX - 1]),
+            ..Config::default()
         },
     };
     let shapes = RandomBatches::shapes();

@@ -1,4 +1,5 @@
-//! The tree beside the model and the skip list, on captures, cases and random batches, with the whole tree checked after every batch.
+//! The tree beside the model and the skip list, on captures, cases and random batches, with the whole tree
+//! checked after every batch.
 
 #![allow(clippy::print_stderr)] // tells what is skipped
 

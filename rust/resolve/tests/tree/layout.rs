@@ -2,11 +2,28 @@
 
 use crate::config;
 use crate::kit::{point, range, read, step, writes};
+use crate::scenarios;
+use resolver_index::Planted;
 use resolver_resolve::TreeSet;
 use resolver_types::{Retention, Verdict};
 
 fn tree() -> TreeSet {
     TreeSet::new(config(Retention::Window, 16 << 20)).expect("the tree can be made")
+}
+
+#[test]
+fn reads_and_writes_meet_at_separators() {
+    scenarios::at_separators(Planted::default());
+}
+
+#[test]
+fn vacant_neighbours_of_different_versions_stay_apart() {
+    scenarios::vacant_neighbours(Planted::default());
+}
+
+#[test]
+fn leaves_that_are_joined_keep_their_segments() {
+    scenarios::joined_segments(Planted::default());
 }
 
 #[test]

@@ -4,10 +4,13 @@ mod budget;
 mod campaign;
 mod differential;
 mod foreign;
+mod huge;
 mod kit;
 mod layout;
+mod scenarios;
 mod stamps;
 mod trial;
+mod waning;
 
 use resolver_index::{Backing, Config};
 use resolver_resolve::TreeConfig;

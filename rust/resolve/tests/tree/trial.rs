@@ -1,5 +1,5 @@
-//! One random run of the tree beside its references. Everything that can go wrong comes back as a [`Finding`], so that the same run
-//! serves the tests, which want none, and the planted bugs, which want one.
+//! One random run of the tree beside its references. Everything that can go wrong comes back as a
+//! [`Finding`], so that the same run serves the tests, which want none, and the planted bugs, which want one.
 
 use resolver_index::{Broken, Stats};
 use resolver_oracle::{Model, SkipList};
@@ -18,7 +18,8 @@ pub(crate) struct Trial {
     pub(crate) config: TreeConfig,
     /// The whole tree is validated after one in so many batches; 0: never.
     pub(crate) validate_every: usize,
-    /// Whether verdicts are compared with those of the following model and skip list, and of a model that never forgets.
+    /// Whether verdicts are compared with those of the following model and skip list, and of a model that
+    /// never forgets.
     pub(crate) compare: bool,
     /// Whether the verdicts that all sets commit are changed at random, as if another set had given them.
     pub(crate) foreign: bool,
@@ -58,6 +59,7 @@ impl fmt::Display for Finding {
 
 /// What a run came to.
 #[derive(Clone, Debug)]
+#[allow(dead_code)] // not every binary that runs trials looks at all of it
 pub(crate) struct Outcome {
     pub(crate) stats: Stats,
     /// Batches that did not fit even an empty tree; all sets were cleared then.
