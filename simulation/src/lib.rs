@@ -22,7 +22,8 @@
 mod check;
 mod client;
 mod fault;
-mod history;
+mod fdbserver;
+pub mod history;
 mod keys;
 mod log;
 mod message;
@@ -40,6 +41,7 @@ mod world;
 
 pub use check::{Checked, Difference, Unexplained, check_history};
 pub use fault::{Counters, Effect, Fault, FaultKind};
+pub use fdbserver::{FdbRun, FdbSeed, Fdbserver, FdbserverError, Problem};
 pub use history::{HistoryError, Outcome, Position, Read, Record, read_history, write_history};
 pub use keys::{Key, Mutation, Range, Value};
 pub use planted::PlantedBug;

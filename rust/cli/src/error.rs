@@ -3,7 +3,7 @@
 use crate::history::Index;
 use resolver_index::pool::UnknownBacking;
 use resolver_resolve::wide_reads::WideReadsError;
-use resolver_simulation::HistoryError;
+use resolver_simulation::{FdbserverError, HistoryError};
 use resolver_workloads::capture::CaptureError;
 use resolver_workloads::input::{RunError, Unmade};
 use resolver_workloads::measure::MeasureError;
@@ -44,6 +44,8 @@ pub(crate) enum Error {
     TraceTooShort { seconds: u64, budget: u64 },
     #[error("{file}: cannot write: {source}")]
     Write { file: String, source: io::Error },
+    #[error(transparent)]
+    Fdbserver(#[from] FdbserverError),
     #[error("cannot write the results: {0}")]
     Output(#[from] io::Error),
 }

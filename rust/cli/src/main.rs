@@ -7,6 +7,7 @@ mod bench;
 mod check;
 mod check_history;
 mod error;
+mod fdb_sim;
 mod history;
 mod output;
 mod progress;
@@ -35,6 +36,7 @@ enum Command {
     Check(check::Args),
     Simulate(simulate::Args),
     CheckHistory(check_history::Args),
+    FdbSim(fdb_sim::Args),
     Retention(retention::Args),
 }
 
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),
+        Command::FdbSim(args) => fdb_sim::run(&args),
         Command::Retention(args) => retention::run(&args),
     };
     match outcome {

@@ -48,7 +48,8 @@ pub(crate) struct Args {
 #[derive(Clone, Debug)]
 struct Faults(Vec<usize>);
 
-fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
+/// Reads a half-open range of seeds.
+pub(crate) fn parse_seeds(text: &str) -> Result<Range<u64>, String> {
     let (first, last) = text.split_once("..").ok_or("it must be like 0..100")?;
     let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{text:?}: {error}"));
     let seeds = number(first)?..number(last)?;
