@@ -65,6 +65,8 @@ struct Entry {
     committed: u64,
     conflicts: u64,
     too_old: u64,
+    too_old_by_cutoff: u64,
+    fallbacks: u64,
     rounds: Vec<f64>,
     ratio: Option<f64>,
     noise: f64,
@@ -206,6 +208,8 @@ impl Entry {
             committed: measured.counts.committed,
             conflicts: measured.counts.conflicts,
             too_old: measured.counts.too_old,
+            too_old_by_cutoff: measured.counts.too_old_by_cutoff,
+            fallbacks: measured.counts.fallbacks,
             rounds: measured.rounds,
             ratio: measured.ratio,
             noise: measured.noise,
@@ -217,6 +221,10 @@ impl Entry {
 
     fn print(&self) -> Result<(), Error> {
         let Entry { workload, batches, transactions, committed, conflicts, too_old, .. } = self;
+        let fallbacks = match self.fallbacks {
+            0 => String::new(),
+            fallbacks => format!(", {fallbacks} fallbacks"),
+        };
         let header = ["", "whole", "a transaction"].into_iter().chain(STAGES.map(|stage| stage.name()));
         let mut table = Table::new(&header.chain(["memory"]).collect::<Vec<_>>());
         for candidate in &self.candidates {
@@ -241,7 +249,8 @@ impl Entry {
         };
         output::print(format_args!(
             "{workload}: {batches} batches, {transactions} transactions: {committed} committed, {conflicts} \
-             conflicts, {too_old} too old; decision hash {}\n{table}{} rounds: {verdict}\n\n",
+             conflicts, {too_old} too old ({} by the cutoff alone){fallbacks}; decision hash {}\n{table}{} rounds: {verdict}\n\n",
+            self.too_old_by_cutoff,
             self.decision_hash,
             self.rounds.len()
         ))

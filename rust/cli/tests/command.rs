@@ -101,6 +101,69 @@ fn every_committed_capture_replays_without_a_mismatch() {
     }
 }
 
+/// Replays all committed captures; returns the entries of the files.
+fn replay_all(args: &[&str]) -> Vec<Value> {
+    let names = resolver_workloads::capture::captures_in(&captures_dir()).expect("the captures' folder");
+    let names: Vec<String> = names.iter().map(|path| path_text(path)).collect();
+    let mut all = vec!["replay", "--json", "--validate"];
+    all.extend(args);
+    all.extend(names.iter().map(String::as_str));
+    json(&all, 0)["files"].as_array().expect("files").clone()
+}
+
+#[test]
+fn budgets_and_pages_change_no_decision_but_by_the_cutoff() {
+    let roomy = replay_all(&[]);
+    let mut cut = 0;
+    for retention in ["window", "budget"] {
+        for budget in ["256KiB", "300000", "1MiB", "64MiB"] {
+            for (file, roomy) in
+                replay_all(&["--budget", budget, "--retention", retention]).iter().zip(&roomy)
+            {
+                let (name, peak) = (&file["file"], file["peak_memory_bytes"].as_u64());
+                assert_eq!(
+                    (&file["mismatches"], &file["report_mismatches"]),
+                    (&0.into(), &0.into()),
+                    "{name}"
+                );
+                if budget == "256KiB" {
+                    assert!(peak <= Some(256 << 10), "{name}: {peak:?}");
+                }
+                let parted = file["too_old_by_cutoff"] != 0 || file["fallbacks"] != 0;
+                if retention == "window" && !parted {
+                    assert_eq!(file["decision_hash"], roomy["decision_hash"], "{name} under {budget}");
+                }
+                cut += usize::from(parted);
+            }
+        }
+    }
+    assert!(cut > 0, "no budget was too small for a capture");
+
+    let small = replay_all(&["--budget", "512KiB", "--pages", "heap"]);
+    for pages in ["4k", "thp"] {
+        // Where the kernel has no huge pages, the line that says so is all there is to see.
+        let probe = run(&["replay", &capture("driver-tiny.fdbcap.zst"), "--pages", pages]);
+        if probe.status.code() == Some(2) {
+            assert!(stderr(&probe).contains("not available"), "{}", stderr(&probe));
+            continue;
+        }
+        for (file, heap) in replay_all(&["--budget", "512KiB", "--pages", pages]).iter().zip(&small) {
+            for same in ["decision_hash", "cutoff", "too_old_by_cutoff", "fallbacks"] {
+                assert_eq!(file[same], heap[same], "{}: {same} on {pages}", file["file"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn huge_pages_that_cannot_be_had_are_one_line() {
+    // 4 TiB of them: no machine that runs tests has so many set aside.
+    let good = capture("sim-cycle.fdbcap.zst");
+    for command in [&["replay", &good][..], &["bench", &good], &["check"]] {
+        assert_refused(&[command, &["--pages", "hugetlb", "--budget", "4TiB"]].concat(), "huge pages");
+    }
+}
+
 #[test]
 fn every_history_gives_the_same_hash_and_rounds_do_not_change_it() {
     let file = capture("driver-tiny.fdbcap.zst");
@@ -342,10 +405,56 @@ fn check_agrees_counts_every_kind_and_repeats() {
     assert_eq!(document["transactions"], 30_000);
     assert_eq!((&document["seed"], &document["shape"]), (&11.into(), &"adversarial".into()));
     assert_eq!(document["failures"], 0);
-    for kind in ["batches", "committed", "conflicts", "too_old", "reports"] {
+    for kind in ["batches", "committed", "conflicts", "too_old", "too_old_by_cutoff", "reports"] {
         assert!(document[kind].as_u64().is_some_and(|count| count > 0), "{kind}");
     }
+    assert!(document["fallbacks"].is_u64());
+    for counter in ["reclamations", "key_bytes_stored", "subtrees_released", "leaves_merged"] {
+        assert!(document["counters"][counter].as_u64().is_some_and(|count| count > 0), "{counter}");
+    }
     assert_eq!(document, check());
+}
+
+#[test]
+fn check_measures_wide_reads_beside_its_comparison() {
+    let document =
+        json(&["check", "--json", "--shape", "wide-reads", "--transactions", "2000", "--validate"], 0);
+    let sizes = document["wide_reads"].as_array().expect("a list");
+    let intervals: Vec<&Value> = sizes.iter().map(|size| &size["intervals"]).collect();
+    assert_eq!(intervals, [50_000, 500_000, 5_000_000]);
+    for size in sizes {
+        let height = size["height"].as_u64().expect("a number");
+        let reads = size["reads"].as_array().expect("a list");
+        assert!(!reads.is_empty());
+        for read in reads {
+            assert!(
+                read["visits"].as_u64().is_some_and(|visits| (1..=3 * height).contains(&visits)),
+                "{read}"
+            );
+            assert!(read["ratio"].is_f64() && read["seconds"].is_f64(), "{read}");
+        }
+    }
+    assert_refused(
+        &["check", "--shape", "wide-reads", "--transactions", "1", "--budget", "1MiB"],
+        "50000 intervals",
+    );
+    let other = json(&["check", "--json", "--transactions", "100"], 0);
+    assert!(other["wide_reads"].is_null());
+}
+
+#[test]
+fn bench_holds_the_tree_against_the_skip_list_by_default() {
+    let file = capture("sim-cycle.fdbcap.zst");
+    let document = json(&["bench", &file, "--json", "--rounds", "1"], 0);
+    let result = &document["results"][0];
+    assert!(result["ratio"].is_f64());
+    assert_eq!(result["candidates"][0]["name"], "tree");
+    assert_eq!(result["candidates"][1]["name"], "skiplist");
+
+    // A budget that parts the histories leaves nothing to compare.
+    let output = run(&["bench", "skiplisttest", "--batches", "60", "--rounds", "1", "--budget", "256KiB"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("too old by a cutoff alone"), "{}", stderr(&output));
 }
 
 #[test]

@@ -1,12 +1,14 @@
 //! The loops behind the command, over conflict sets that are bent on purpose: a history that gives up early is followed, one
 //! that loses writes is found out.
 
+use resolver_index::{Config, LEAST_BUDGET};
 use resolver_oracle::{Model, SkipList};
+use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{Batch, BatchError, ConflictSet, Retention, StageTimes, Verdict, Verdicts, Version};
 use resolver_workloads::capture::CaptureReader;
 use resolver_workloads::compare::{Comparison, Difference};
 use resolver_workloads::generators::long_trace::Mixture;
-use resolver_workloads::input::{Maker, Recording, Unmade};
+use resolver_workloads::input::{Input, Maker, Recording, RunError, Unmade};
 use resolver_workloads::measure::{MeasureError, measure, measure_ticks};
 use resolver_workloads::part::Part;
 use resolver_workloads::replay::{Expectation, Replay, Replayed};
@@ -92,6 +94,13 @@ impl ConflictSet for Bent {
 
     fn stage_times(&self) -> StageTimes {
         self.inner.stage_times()
+    }
+
+    fn validate(&self) -> Result<(), String> {
+        match self.loses_writes && self.commits % LOSS == 1 {
+            true => Err("invariant 99: the writes are in".to_owned()),
+            false => Ok(()),
+        }
     }
 }
 
@@ -259,4 +268,84 @@ fn a_retention_check_follows_early_losses_and_its_probes_find_silent_ones() {
     assert!(found.deepest_probe_seconds > 0.5, "{found:?}");
     let lost = check(&plan, &bent(false, true), &skip_list, &mut || ()).unwrap();
     assert!(lost.probe_failures > 0 && lost.mismatches > 0, "{lost:?}");
+}
+
+/// The tree under the least budget.
+fn least_tree() -> Made {
+    let index = Config { budget_bytes: LEAST_BUDGET, ..Config::default() };
+    let tree = TreeSet::new(TreeConfig { retention: Retention::Window, index });
+    tree.map(|tree| Box::new(tree) as Box<dyn ConflictSet>).map_err(|error| Unmade(error.to_string()))
+}
+
+/// Every third batch writes more key bytes than the least budget holds; in every batch, a key is read at all versions so far.
+fn batches_beyond_the_least_budget() -> Vec<BatchBuf> {
+    let batch = |number: i64| {
+        let mut buf = BatchBuf::new(Version(10 * number), Version::ZERO);
+        for read_version in 0..number {
+            buf.push_transaction(Version(10 * read_version), true);
+            buf.push_read(b"read", b"read\0");
+            buf.push_write(&[b'w', read_version as u8], &[b'w', read_version as u8, 0]);
+        }
+        if number % 3 == 0 {
+            buf.push_transaction(Version::ZERO, false);
+            for letter in b'a'..=b'h' {
+                let key = vec![letter; 60_000];
+                buf.push_write(&key, &[&key[..], &[0]].concat());
+            }
+        }
+        buf
+    };
+    (1..=12).map(batch).collect()
+}
+
+#[test]
+fn a_comparison_goes_on_after_a_batch_that_the_budget_cannot_hold() {
+    let references = vec![skip_list().unwrap(), model().unwrap()];
+    let mut comparison = comparison(least_tree, references).validating();
+    for buf in batches_beyond_the_least_budget() {
+        comparison.step(&buf.batch(&buf.ranges())).expect("all fall back together");
+    }
+    let counts = comparison.counts();
+    assert_eq!((counts.batches, counts.fallbacks), (12, 4), "{counts:?}");
+    // Reads from below the last fallback conflict, and only they.
+    assert_eq!(counts.conflicts, (4..=12).map(|number: u64| (number - 1) / 3 * 3).sum::<u64>());
+    assert!(comparison.index().counters().contains(&("inner_split", 0)));
+}
+
+#[test]
+fn a_replay_follows_after_a_batch_that_the_budget_cannot_hold() {
+    let batches = batches_beyond_the_least_budget();
+    let mut recording = Recording { input: Input::new(batches.iter().cloned()), ..Recording::default() };
+    let mut exact = model().unwrap();
+    for buf in &batches {
+        let ranges = buf.ranges();
+        let mut verdicts = Verdicts::default();
+        exact.judge(&buf.batch(&ranges), &mut verdicts).unwrap();
+        exact.commit(&buf.batch(&ranges), &verdicts).unwrap();
+        recording.recorded.push(verdicts);
+    }
+    let found = replay(&recording, &least_tree);
+    assert_eq!((found.mismatches, found.report_mismatches), (0, 0), "{:?}", found.shown);
+    assert_eq!((found.counts.batches, found.counts.fallbacks), (12, 4));
+    let exact = replay(&recording, &model);
+    assert_eq!((exact.mismatches, exact.counts.fallbacks), (0, 0), "{:?}", exact.shown);
+    assert_ne!(found.decision_hash, exact.decision_hash);
+
+    let error = measure(&recording.input.views(), &least_tree, Some(&model), 1, &mut || ()).unwrap_err();
+    assert!(matches!(error, MeasureError::Decisions { fallbacks: 4, .. }), "{error}");
+}
+
+#[test]
+fn a_broken_history_is_found_after_its_batch() {
+    let recording = recording("sim-cycle.fdbcap.zst");
+    let lossy = bent(false, true);
+    let replay = Replay { make: &lossy, reference: &skip_list, validate: true };
+    let error = replay.run(&recording.input.views(), &recording.recorded, &mut || ()).unwrap_err();
+    assert!(matches!(error, RunError::Broken { set: "bent", batch: 0, .. }), "{error}");
+    assert!(error.to_string().contains("invariant 99"), "{error}");
+
+    let mut comparison = comparison(lossy, Vec::new()).validating();
+    let (number, difference) = first_difference(&mut comparison, "hot", 5_000).expect("a difference");
+    assert_eq!(number, 0);
+    assert!(matches!(difference, Difference::Broken { index: "bent", .. }), "{difference}");
 }

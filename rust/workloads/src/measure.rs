@@ -114,12 +114,19 @@ pub enum MeasureError {
     #[error("there is no batch to time")]
     NothingToTime,
     /// The candidates decide differently; their times mean nothing.
-    #[error("the candidates decide differently: decision hash {index} against {against}")]
+    #[error(
+        "the candidates decide differently: decision hash {index} against {against}; {by_cutoff} transactions \
+         were too old by a cutoff alone, and after {fallbacks} batches a history was cleared"
+    )]
     Decisions {
         /// The measured candidate's hash.
         index: String,
         /// The other's.
         against: String,
+        /// What a budget that is too small would explain: transactions that were too old by either's cutoff alone.
+        by_cutoff: u64,
+        /// And batches whose writes one of them could not hold.
+        fallbacks: u64,
     },
 }
 
@@ -170,10 +177,15 @@ pub fn measure(
         return Err(MeasureError::NothingToTime);
     }
     if let Some(against) = against {
-        let (_, other) = warm_up(source, against)?;
+        let (others, other) = warm_up(source, against)?;
         tick();
         if other != decision_hash {
-            return Err(MeasureError::Decisions { index: decision_hash, against: other });
+            return Err(MeasureError::Decisions {
+                index: decision_hash,
+                against: other,
+                by_cutoff: counts.too_old_by_cutoff + others.too_old_by_cutoff,
+                fallbacks: counts.fallbacks + others.fallbacks,
+            });
         }
     }
     let pair = [index, against.unwrap_or(index)];
