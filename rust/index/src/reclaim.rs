@@ -246,7 +246,7 @@ impl Tree {
     /// left to reclaim.
     pub(crate) fn make_room(&mut self, needed: u64, before: u32) -> bool {
         loop {
-            if self.pool.available() >= needed && self.pool.secure(needed) {
+            if self.can_have(needed) {
                 return true;
             }
             let missing = needed.saturating_sub(self.pool.available());
@@ -255,7 +255,7 @@ impl Tree {
             }
             self.release_expired();
             self.release_dead();
-            if self.pool.available() >= needed || !self.condemned.is_none() {
+            if self.can_have(needed) || !self.condemned.is_none() {
                 continue;
             }
             // One round of the hand collects what is dead by now.
@@ -269,6 +269,12 @@ impl Tree {
         }
     }
 
+    /// Whether so many blocks can be allocated: the budget allows them, and the operating system does not refuse
+    /// the address space.
+    pub(crate) fn can_have(&mut self, blocks: u64) -> bool {
+        self.pool.available() >= blocks && self.pool.secure(blocks)
+    }
+
     /// Lets the hand go round until `needed` blocks can be had; false when a whole round frees nothing.
     fn sweep(&mut self, needed: u64) -> bool {
         let before = self.pool.available();
@@ -276,7 +282,7 @@ impl Tree {
         loop {
             let more = self.hand_step(1);
             self.release_condemned(u64::MAX);
-            if self.pool.available() >= needed || !more {
+            if self.can_have(needed) || !more {
                 return self.pool.available() > before;
             }
         }
@@ -515,8 +521,7 @@ impl Tree {
         fits &= entries.len() <= leaf::capacity(long);
         // Joining is to win blocks: at most what it wins, and a little, goes into new key bytes.
         let blocks = if tails.is_empty() { 0 } else { KeyLog::blocks_for(tail_bytes.len() as u64) + 1 };
-        fits &=
-            blocks == 0 || blocks < self.pool.available() && tail_bytes.len() < 4 * crate::pool::BLOCK_BYTES;
+        fits &= blocks == 0 || self.can_have(blocks + 1) && tail_bytes.len() < 4 * crate::pool::BLOCK_BYTES;
         if fits {
             let unstamped = self.planted(Bug::JoinedTailsUnstamped);
             let newest = if unstamped { 0 } else { self.versions.next() - 1 };

@@ -245,7 +245,7 @@ impl Tree {
             }
             self.assign(probes, piece, &routes, &mut work);
             let needed = self.blocks_needed(probes, &routes, &mut work);
-            if needed > self.pool.available() || !self.pool.secure(needed) {
+            if !self.can_have(needed) {
                 // Half the pool at once would cost more history than several pieces do.
                 if piece.len() > 1 && needed > self.pool.budget_bytes() / BLOCK_BYTES as u64 / 4 {
                     size = piece.len().div_ceil(2);
@@ -264,7 +264,11 @@ impl Tree {
                 break Err(OutOfBudget {
                     write: done,
                     needed: bytes(needed),
-                    available: bytes(self.pool.available()),
+                    // Where the operating system refuses more, what is committed is all there is.
+                    available: bytes(match self.pool.available() {
+                        allowed if allowed < needed => allowed,
+                        _ => self.pool.free_blocks(),
+                    }),
                 });
             }
             let available = self.pool.available();

@@ -89,7 +89,7 @@ fn step(set: &mut TreeSet, buf: &BatchBuf) -> Result<Vec<Verdict>, BatchError> {
 
 /// Fills a tree with small keys until it has reclaimed for space; returns the next version.
 fn fill(set: &mut TreeSet) -> i64 {
-    let mut version = 1;
+    let mut version = 1i64;
     while set.tree().stats().reclamations == 0 {
         let keys = (0..500u64).map(|key| point((key * 7_919 + version as u64).to_be_bytes().to_vec()));
         step(set, &writes(version, keys)).expect("so few keys fit");
@@ -163,4 +163,53 @@ fn a_batch_too_large_for_an_empty_pool_is_a_typed_error_and_clear_helps() {
     assert_eq!(step(&mut set, &read(version + 3, version + 1, b"x", b"y")), Ok(vec![Verdict::Committed]));
     step(&mut set, &writes(version + 4, keys(2))).expect("two fit again");
     assert_eq!(step(&mut set, &read(version + 5, version + 3, &first, &end)), Ok(vec![Verdict::Conflict]));
+}
+
+/// Under a limit on its address space a process gets less than the budget.
+#[test]
+#[cfg(target_os = "linux")]
+fn refused_address_space_is_a_full_pool() {
+    let script = "ulimit -v 400000 && exec \"$0\" --exact budget::under_an_address_limit --ignored";
+    let mut child = std::process::Command::new("sh")
+        .args(["-c", script])
+        .arg(std::env::current_exe().expect("the test knows itself"))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the test can start itself");
+    for _ in 0..600 {
+        if child.try_wait().expect("the child can be waited for").is_some() {
+            let output = child.wait_with_output().expect("the child has ended");
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{text}");
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    child.kill().expect("the child can be stopped");
+    child.wait().expect("the child ends");
+    panic!("no room is found, and none is given up");
+}
+
+#[test]
+#[ignore = "runs under a limit that the test above sets"]
+fn under_an_address_limit() {
+    let mut set = TreeSet::new(config(Retention::Budget, 1 << 30)).expect("the tree can be made");
+    let mut verdicts = Verdicts::default();
+    let mut version = 1i64;
+    while set.tree().stats().reclamations < 20 {
+        assert!(version < 1_000, "the limit is reached long before");
+        let keys = (0..10u8).map(|letter| {
+            let mut key = vec![letter; MAX_KEY_LENGTH];
+            key[..8].copy_from_slice(&version.to_be_bytes());
+            point(key)
+        });
+        let buf = writes(version, keys);
+        let ranges = buf.ranges();
+        let batch = buf.batch(&ranges);
+        set.judge(&batch, &mut verdicts).expect("the batch is legal");
+        set.commit(&batch, &verdicts).expect("a small batch fits what there is");
+        version += 1;
+    }
+    assert!(set.memory_bytes() < 1 << 29, "{} bytes are held", set.memory_bytes());
+    set.tree().validate().expect("the tree is valid");
 }
