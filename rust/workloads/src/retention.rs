@@ -23,7 +23,7 @@ const WINDOW_PARTS: u64 = 128;
 
 /// A window that is only tried is replayed for so many times its length: filled once, and then long enough for the expiry, which goes round
 /// once in less than a window, to have met all that it fills.
-const WINDOWS_PER_TRY: u64 = 3;
+const WINDOWS_PER_TRY: u64 = 6;
 
 /// The follower keeps this many batches: twice what any transaction looks back.
 const FOLLOWER_BATCHES: u64 = 2 * READ_LAG_BATCHES;
@@ -106,7 +106,8 @@ pub fn calibrate(
     let Some(mut too_large) = filled.exceeded_at else { return Ok(None) };
     let step = (too_large / WINDOW_PARTS).max(1);
     let mut fits = 0;
-    let mut guess = too_large * 15 / 16;
+    let mut guess = too_large * 5 / 8;
+    let mut windows = WINDOWS_PER_TRY;
     loop {
         if too_large - fits <= step {
             // The one that is left: over the whole trace.
@@ -120,12 +121,16 @@ pub fn calibrate(
                 let (seconds, peak_bytes) = (window_seconds(fits), whole.peak_bytes);
                 return Ok(Some(Calibrated { seconds, peak_bytes, process_bytes, tried }));
             }
+            // It fills slowly: longer tries, from a window that may well be too small.
             tried.push((window_seconds(fits), false));
-            (too_large, fits) = (fits, fits.saturating_sub(step));
+            too_large = fits;
+            fits = fits * 7 / 8;
+            guess = fits + (too_large - fits) / 2;
+            windows = plan.batches;
             continue;
         }
         guess = guess.clamp(fits + 1, too_large - 1);
-        let length = plan.batches.min(guess * WINDOWS_PER_TRY);
+        let length = plan.batches.min(guess.saturating_mul(windows));
         let found = try_window(plan, make, Some(guess), length, tick)?;
         tried.push((window_seconds(guess), found.exceeded_at.is_none()));
         if found.exceeded_at.is_some() {
