@@ -5,12 +5,13 @@ use crate::error::Error;
 use crate::history::{HistoryArgs, Index};
 use crate::output::{self, Phases, Table};
 use crate::progress::Progress;
-use crate::replay;
+use crate::{replay, trace};
 use resolver_types::STAGES;
 use resolver_workloads::Workload;
 use resolver_workloads::generators::Scale;
 use resolver_workloads::input::{Input, Maker, Source as _};
 use resolver_workloads::measure::{Measured, Pass, measure, measure_ticks};
+use resolver_workloads::trace::Trace;
 use serde::Serialize;
 use std::path::Path;
 
@@ -112,6 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         let mut tick = || progress.advance(1);
         let measured = match source.load(&name, args)? {
             Loaded::Memory(input) => measure(&input.views(), &make_index, against, rounds, &mut tick),
+            Loaded::Trace(trace) => measure(&trace, &make_index, against, rounds, &mut tick),
             Loaded::Stream(workload) => measure(&workload, &make_index, against, rounds, &mut tick),
         }
         .map_err(|source| Error::Measure { workload: name.clone(), source })?;
@@ -130,11 +132,11 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
 fn inputs_help() -> String {
     let names = Workload::names().join(", ");
     format!(
-        "Workloads ({names}), or captures; a name that is a file wins. Without any: a short run over three workloads"
+        "Workloads ({names}), captures or traces; a name that is a file wins. Without any: a short run over three workloads"
     )
 }
 
-fn parse_scale(text: &str) -> Result<Scale, String> {
+pub(crate) fn parse_scale(text: &str) -> Result<Scale, String> {
     let factor = text.parse().map_err(|error| format!("{error}"))?;
     Scale::new(factor).ok_or_else(|| "it must be above 0 and at most 1".to_owned())
 }
@@ -143,6 +145,7 @@ fn parse_scale(text: &str) -> Result<Scale, String> {
 enum Loaded {
     Memory(Input),
     Stream(Workload),
+    Trace(Trace),
 }
 
 /// Where an input comes from.
@@ -181,6 +184,11 @@ fn sources(args: &Args) -> Result<Vec<(String, Source)>, Error> {
 impl Source {
     fn load(self, name: &str, args: &Args) -> Result<Loaded, Error> {
         match self {
+            Source::File if trace::is_trace(name) => {
+                let trace = trace::open(name)?;
+                let batches = args.batches.map_or(u64::MAX, |batches| batches as u64);
+                Ok(Loaded::Trace(trace.with_batches(batches)))
+            }
             Source::File => {
                 let mut recording = replay::read(name)?;
                 if let Some(batches) = args.batches {

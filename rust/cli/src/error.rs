@@ -7,6 +7,7 @@ use resolver_simulation::{FdbserverError, HistoryError};
 use resolver_workloads::capture::CaptureError;
 use resolver_workloads::input::{RunError, Unmade};
 use resolver_workloads::measure::MeasureError;
+use resolver_workloads::trace::TraceError;
 use resolver_workloads::{RandomBatches, Workload};
 use std::io;
 use thiserror::Error;
@@ -40,6 +41,10 @@ pub(crate) enum Error {
     History { file: String, source: HistoryError },
     #[error("wide reads: {0}")]
     WideReads(#[from] WideReadsError),
+    #[error("{file}: {source}")]
+    Trace { file: String, source: TraceError },
+    #[error("{file}: batch {batch} comes without decisions, which a capture has for every one")]
+    Undecided { file: String, batch: u64 },
     #[error("{seconds} s of the long trace do not fill {budget} bytes: more seconds, or a smaller budget")]
     TraceTooShort { seconds: u64, budget: u64 },
     #[error("{file}: cannot write: {source}")]

@@ -14,6 +14,7 @@ mod progress;
 mod replay;
 mod retention;
 mod simulate;
+mod trace;
 mod wide_reads;
 
 use clap::{Parser, Subcommand};
@@ -38,6 +39,7 @@ enum Command {
     CheckHistory(check_history::Args),
     FdbSim(fdb_sim::Args),
     Retention(retention::Args),
+    Trace(trace::Args),
 }
 
 /// How a command that ran to its end ended.
@@ -56,6 +58,7 @@ fn main() -> ExitCode {
         Command::CheckHistory(args) => check_history::run(&args),
         Command::FdbSim(args) => fdb_sim::run(&args),
         Command::Retention(args) => retention::run(&args),
+        Command::Trace(args) => trace::run(&args),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

@@ -5,9 +5,10 @@ use crate::error::Error;
 use crate::history::{Histories, HistoryArgs, Index};
 use crate::output::{self, Phases, Table};
 use crate::progress::Progress;
+use crate::trace;
 use resolver_types::{STAGES, Version};
 use resolver_workloads::capture::CaptureReader;
-use resolver_workloads::input::Recording;
+use resolver_workloads::input::{Recording, Source};
 use resolver_workloads::measure::Pass;
 use resolver_workloads::replay::{Mismatch, Replay, Replayed};
 use serde::Serialize;
@@ -22,7 +23,7 @@ const PRINTED_MISMATCHES: usize = 20;
 /// apart and are no mismatches; from there on, the decisions are compared with those of a skip list that follows the cutoff.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Captures, plain or compressed with zstd
+    /// Captures, plain or compressed with zstd, or traces
     #[arg(required = true)]
     files: Vec<String>,
     /// The conflict set: tree, skiplist or model
@@ -109,22 +110,30 @@ fn replay_file(
     histories: &Histories,
     args: &Args,
 ) -> Result<(File, Vec<Mismatch>), Error> {
-    let recording = read(name)?;
+    let (recording, trace);
+    let recorded;
+    let (source, truncated): (&dyn Source, bool) = if trace::is_trace(name) {
+        trace = trace::open(name)?;
+        (&trace, trace.truncated())
+    } else {
+        recording = read(name)?;
+        recorded = recording.views();
+        (&recorded, recording.truncated)
+    };
     let ended = |source| Error::Run { file: name.to_owned(), source };
-    let views = recording.input.views();
-    let batches = views.batches();
+    let batches = source.batches();
     let progress = Progress::new(name, batches * (args.rounds as u64 + 2));
     let make = || histories.make(index);
     let reference = || histories.make(Index::SkipList);
 
     let replay = Replay { make: &make, reference: &reference, validate: args.validate };
-    let replayed = replay.run(&views, &recording.recorded, &mut || progress.advance(1)).map_err(ended)?;
+    let replayed = replay.run(source, &mut || progress.advance(1)).map_err(ended)?;
     let mut timed = Vec::new();
     for _ in 0..args.rounds {
-        timed.push(Pass::run(&views, &make, false).map_err(ended)?);
+        timed.push(Pass::run(source, &make, false).map_err(ended)?);
         progress.advance(batches);
     }
-    let staged = Pass::run(&views, &make, true).map_err(ended)?;
+    let staged = Pass::run(source, &make, true).map_err(ended)?;
 
     let Replayed { counts, mismatches, report_mismatches, shown, .. } = replayed;
     let file = File {
@@ -138,7 +147,7 @@ fn replay_file(
         fallbacks: counts.fallbacks,
         mismatches,
         report_mismatches,
-        truncated: recording.truncated,
+        truncated,
         seconds: Pass::median(&timed).seconds,
         phases: staged.stages.into(),
         memory_bytes: replayed.memory_bytes,

@@ -488,3 +488,72 @@ fn retention_keeps_more_in_the_tree_and_proves_it() {
     assert_refused(&["retention", "--budget", "64MiB", "--seconds", "1"], "do not fill");
     assert_refused(&["retention", "--budget", "sixty"], "no size");
 }
+
+fn scratch_name(name: &str) -> String {
+    path_text(&PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name))
+}
+
+#[test]
+fn a_generated_trace_runs_like_its_workload_and_a_flipped_byte_is_named() {
+    let file = scratch_name("generated.trace");
+    let generate =
+        ["trace", "generate", "long-trace-32", "--batches", "20", "--scale", "0.05", "--seed", "9"];
+    let output = run(&[&generate[..], &["--out", &file]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let info = json(&["trace", "info", "--json", &file], 0);
+    let generator = &info["files"][0]["header"]["generator"];
+    assert_eq!((&generator["workload"], &generator["seed"]), (&"long-trace-32".into(), &9.into()));
+    assert_eq!((&info["files"][0]["batches"], &info["files"][0]["truncated"]), (&20.into(), &false.into()));
+
+    let verified = json(&["trace", "verify", "--json", &file], 0);
+    assert_eq!(
+        (&verified["files"][0]["generated"], &verified["files"][0]["batches"]),
+        (&true.into(), &20.into())
+    );
+    let bench = |input: &str| {
+        let args =
+            ["bench", input, "--json", "--rounds", "1", "--seed", "9", "--scale", "0.05", "--batches", "20"];
+        json(&args, 0)["results"][0]["decision_hash"].clone()
+    };
+    assert_eq!(bench(&file), bench("long-trace-32"));
+    for index in ["tree", "skiplist"] {
+        let replayed = &json(&["replay", &file, "--json", "--index", index], 0)["files"][0];
+        assert_eq!((&replayed["batches"], &replayed["mismatches"]), (&20.into(), &0.into()));
+    }
+
+    let mut bytes = std::fs::read(&file).expect("it was written");
+    let cut = scratch("cut.trace", &bytes[..bytes.len() / 2]);
+    let output = run(&["replay", &cut, "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("warning"));
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    let flipped = scratch("flipped.trace", &bytes);
+    let failure = json(&["trace", "verify", "--json", &flipped], 1)["files"][0]["failure"].clone();
+    assert!(failure.as_str().is_some_and(|failure| failure.contains("frame ")), "{failure}");
+    assert_refused(&["replay", &flipped], "is damaged");
+    assert_refused(&["trace", "convert", &file, &scratch_name("undecided.fdbcap")], "without decisions");
+}
+
+#[test]
+fn captures_become_traces_and_come_back() {
+    for name in ["sim-report-conflicting-keys.fdbcap.zst", "driver-tiny.fdbcap.zst"] {
+        let (trace, back) = (scratch_name(&format!("{name}.trace")), scratch_name(&format!("back-{name}")));
+        for (from, to) in [(&capture(name), &trace), (&trace, &back)] {
+            let output = run(&["trace", "convert", from, to]);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        }
+        let read = |name: &str| {
+            let mut reader = CaptureReader::open(Path::new(name)).expect("a capture");
+            std::iter::from_fn(|| reader.next_record().expect("undamaged")).collect::<Vec<Record>>()
+        };
+        assert_eq!(read(&capture(name)), read(&back), "{name}");
+        let replay = |file: &str| {
+            let mut document = json(&["replay", file, "--json"], 0);
+            let file = &mut document["files"][0];
+            assert_eq!((&file["mismatches"], &file["report_mismatches"]), (&0.into(), &0.into()), "{name}");
+            file["decision_hash"].take()
+        };
+        assert_eq!(replay(&capture(name)), replay(&trace), "{name}");
+    }
+}

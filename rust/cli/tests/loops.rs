@@ -125,7 +125,7 @@ fn never_forgetting() -> Made {
 /// Replays beside a skip list that follows where that is needed.
 fn replay(recording: &Recording, make: Maker<'_>) -> Replayed {
     let replay = Replay { make, reference: &skip_list, validate: false };
-    replay.run(&recording.input.views(), &recording.recorded, &mut || ()).expect("a committed capture")
+    replay.run(&recording.views(), &mut || ()).expect("a committed capture")
 }
 
 fn recording(name: &str) -> Recording {
@@ -165,7 +165,7 @@ fn a_replay_finds_lost_writes_whether_it_follows_or_not() {
 fn a_replay_follows_where_the_retention_ignores_oldest() {
     let recording = recording("driver-tiny.fdbcap.zst");
     let replay = Replay { make: &never_forgetting, reference: &never_forgetting, validate: true };
-    let found = replay.run(&recording.input.views(), &recording.recorded, &mut || ()).unwrap();
+    let found = replay.run(&recording.views(), &mut || ()).unwrap();
     assert_eq!((found.mismatches, found.report_mismatches), (0, 0), "{:?}", found.shown);
     assert_eq!(found.counts.too_old, 0);
     assert_eq!(found.cutoff, None);
@@ -340,7 +340,7 @@ fn a_broken_history_is_found_after_its_batch() {
     let recording = recording("sim-cycle.fdbcap.zst");
     let lossy = bent(false, true);
     let replay = Replay { make: &lossy, reference: &skip_list, validate: true };
-    let error = replay.run(&recording.input.views(), &recording.recorded, &mut || ()).unwrap_err();
+    let error = replay.run(&recording.views(), &mut || ()).unwrap_err();
     assert!(matches!(error, RunError::Broken { set: "bent", batch: 0, .. }), "{error}");
     assert!(error.to_string().contains("invariant 99"), "{error}");
 

@@ -5,7 +5,8 @@
 pub mod long_trace;
 mod zipf;
 
-use crate::input::{Input, RunError, Source, Visit};
+use crate::input::{Input, RunError, STRETCH_BYTES, Source, Visit};
+use crate::trace::{FORMAT_VERSION, GeneratorHeader, Header, LongTraceHeader};
 use crate::{BatchBuf, Rng};
 use long_trace::{LongTrace, MIXTURES, Mixture};
 use resolver_types::Version;
@@ -42,16 +43,38 @@ struct Definition {
     timed: usize,
     /// The published seed, or 1.
     seed: u64,
-    make: fn(Scale) -> Generator,
+    make: Make,
+}
+
+/// How a definition's batches are made.
+enum Make {
+    Of(fn(Scale) -> Generator),
+    /// The long trace, with keys of this length, of this mixture.
+    LongTrace(usize, Mixture),
 }
 
 impl Definition {
     const fn new(name: &'static str, batches: (usize, usize), make: fn(Scale) -> Generator) -> Definition {
-        Definition { name, untimed: batches.0, timed: batches.1, seed: 1, make }
+        Definition { name, untimed: batches.0, timed: batches.1, seed: 1, make: Make::Of(make) }
+    }
+
+    const fn long_trace(name: &'static str, key_bytes: usize, mixture: Mixture) -> Definition {
+        let (untimed, timed) = LONG_TRACE;
+        Definition { name, untimed, timed, seed: 1, make: Make::LongTrace(key_bytes, mixture) }
     }
 
     const fn seeded(self, seed: u64) -> Definition {
         Definition { seed, ..self }
+    }
+
+    fn generator(&self, scale: Scale) -> Generator {
+        match self.make {
+            Make::Of(make) => make(scale),
+            Make::LongTrace(key_bytes, mixture) => {
+                let mut trace = LongTrace::new(key_bytes, mixture, scale);
+                Box::new(move |index, rng| trace.batch(index, rng))
+            }
+        }
     }
 }
 
@@ -80,21 +103,18 @@ const DEFINITIONS: &[Definition] = &[
     Definition::new("integrated-ranges", (0, 3_000), |scale| integrated(scale, true)).seeded(1_234),
     Definition::new("standalone-points", (0, 3_000), |scale| integrated(scale, false)).seeded(1_234),
     Definition::new("standalone-ranges", (0, 3_000), |scale| integrated(scale, true)).seeded(1_234),
-    Definition::new("long-trace", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[0])),
-    Definition::new("long-trace-32", LONG_TRACE, |scale| trace(scale, 32, MIXTURES[0])),
-    Definition::new("long-trace-64", LONG_TRACE, |scale| trace(scale, 64, MIXTURES[0])),
-    Definition::new("long-trace-uniform", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[1])),
-    Definition::new("long-trace-zipf", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[2])),
-    Definition::new("long-trace-append", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[3])),
-    Definition::new("long-trace-ranges", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[4])),
-    Definition::new("long-trace-clears", LONG_TRACE, |scale| trace(scale, 16, MIXTURES[5])),
+    Definition::long_trace("long-trace", 16, MIXTURES[0]),
+    Definition::long_trace("long-trace-32", 32, MIXTURES[0]),
+    Definition::long_trace("long-trace-64", 64, MIXTURES[0]),
+    Definition::long_trace("long-trace-uniform", 16, MIXTURES[1]),
+    Definition::long_trace("long-trace-zipf", 16, MIXTURES[2]),
+    Definition::long_trace("long-trace-append", 16, MIXTURES[3]),
+    Definition::long_trace("long-trace-ranges", 16, MIXTURES[4]),
+    Definition::long_trace("long-trace-clears", 16, MIXTURES[5]),
 ];
 
 /// Workloads of this name are measured without the stages around the index.
 const INDEX_ALONE: &str = "standalone-";
-
-/// Batches are made ahead of the clock until they take so many bytes.
-const STRETCH_BYTES: usize = 32 << 20;
 
 /// A workload: an iterator over its batches, which depend on nothing but its name, its seed and its scale. A shorter run is a
 /// prefix of a longer one.
@@ -117,7 +137,7 @@ impl Workload {
     }
 
     fn new(definition: &'static Definition, seed: u64, scale: Scale, batches: usize) -> Workload {
-        let generator = (definition.make)(scale);
+        let generator = definition.generator(scale);
         Workload { definition, seed, scale, rng: Rng::new(seed), generator, next: 0, batches }
     }
 
@@ -139,6 +159,26 @@ impl Workload {
     /// The seed.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// What a trace of the workload says about itself.
+    pub fn trace_header(&self) -> Header {
+        let long_trace = match self.definition.make {
+            Make::Of(_) => None,
+            Make::LongTrace(key_bytes, mixture) => Some(LongTraceHeader {
+                key_bytes: key_bytes as u64,
+                ids: [mixture.uniform, mixture.zipf, mixture.append],
+                ranges: [mixture.points, mixture.ranges, mixture.clears],
+            }),
+        };
+        let generator = GeneratorHeader {
+            workload: self.name().to_owned(),
+            seed: self.seed,
+            scale: self.scale.0,
+            batches: self.batches as u64,
+            long_trace,
+        };
+        Header { format: FORMAT_VERSION, generator: Some(generator), untimed: self.untimed_batches() as u64 }
     }
 
     /// How many batches its definition has, untimed ones included.
@@ -186,7 +226,9 @@ impl Source for Workload {
                 bytes += batch.bytes();
                 Some(batch)
             });
-            visit(&Input::new(stretch).views(), &[])?;
+            if visit(&Input::new(stretch).views(), &[])?.is_break() {
+                break;
+            }
         }
         Ok(())
     }
@@ -382,17 +424,12 @@ fn integrated(scale: Scale, spans: bool) -> Generator {
     })
 }
 
-/// The long trace.
-fn trace(scale: Scale, key_bytes: usize, mixture: Mixture) -> Generator {
-    let mut trace = LongTrace::new(key_bytes, mixture, scale);
-    Box::new(move |index, rng| trace.batch(index, rng))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::input::Step;
     use resolver_types::KeyRange;
+    use std::ops::ControlFlow;
 
     fn number(key: &[u8]) -> u32 {
         assert_eq!(key[..12], [b'.'; 12]);
@@ -563,7 +600,7 @@ mod tests {
                     Step::Batch(batch) => batch.version,
                     Step::Clear(_) => panic!("a workload clears nothing"),
                 }));
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             })
             .expect("nothing is refused");
         assert!(sizes.len() > 1 && sizes.iter().sum::<u64>() == Source::batches(&workload), "{sizes:?}");

@@ -2,7 +2,9 @@
 
 use crate::BatchBuf;
 use crate::capture::{CaptureError, CaptureReader, Record};
+use crate::trace::FrameError;
 use resolver_types::{Batch, BatchError, ConflictSet, KeyRange, Verdicts, Version};
+use std::ops::ControlFlow;
 use thiserror::Error;
 
 /// Makes a fresh conflict set, or says why it cannot.
@@ -29,6 +31,9 @@ pub enum RunError {
         /// Why.
         source: BatchError,
     },
+    /// The input is a trace with a damaged frame.
+    #[error(transparent)]
+    Frame(#[from] FrameError),
     /// After a batch, a history was not what it must be.
     #[error("{set} is broken after batch {batch}: {found}")]
     Broken {
@@ -50,8 +55,12 @@ pub enum Step<'a> {
     Batch(Batch<'a>),
 }
 
-/// Who is handed an input's stretches: the steps, and the decisions recorded about their batches, one for each or none at all.
-pub type Visit<'a> = dyn FnMut(&Views<'_>, &[Verdicts]) -> Result<(), RunError> + 'a;
+/// Who is handed an input's stretches: the steps, and the decisions recorded about their batches, one for each or none at all. It
+/// breaks when it needs no more of them.
+pub type Visit<'a> = dyn FnMut(&Views<'_>, &[Verdicts]) -> Result<ControlFlow<()>, RunError> + 'a;
+
+/// Steps are made ahead of the clock until they take so many bytes.
+pub(crate) const STRETCH_BYTES: usize = 32 << 20;
 
 /// Steps that can be gone through as often as wanted.
 pub trait Source {
@@ -90,6 +99,16 @@ impl Input {
     /// The given batches.
     pub fn new(batches: impl Iterator<Item = BatchBuf>) -> Input {
         Input { steps: batches.map(OwnedStep::Batch).collect() }
+    }
+
+    /// Adds a clear.
+    pub fn push_clear(&mut self, version: Version) {
+        self.steps.push(OwnedStep::Clear(version));
+    }
+
+    /// Adds a batch.
+    pub fn push_batch(&mut self, batch: BatchBuf) {
+        self.steps.push(OwnedStep::Batch(batch));
     }
 
     /// Keeps the first `batches` batches.
@@ -148,7 +167,28 @@ impl Source for Views<'_> {
     }
 
     fn stretches(&self, visit: &mut Visit<'_>) -> Result<(), RunError> {
-        visit(self, &[])
+        visit(self, &[]).map(drop)
+    }
+}
+
+/// Views of a recording: its steps with the recorded decisions.
+#[derive(Debug)]
+pub struct Recorded<'a> {
+    views: Views<'a>,
+    recorded: &'a [Verdicts],
+}
+
+impl Source for Recorded<'_> {
+    fn untimed(&self) -> usize {
+        0
+    }
+
+    fn batches(&self) -> u64 {
+        self.views.batches()
+    }
+
+    fn stretches(&self, visit: &mut Visit<'_>) -> Result<(), RunError> {
+        visit(&self.views, self.recorded).map(drop)
     }
 }
 
@@ -164,6 +204,11 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Views of all ranges, with the decisions.
+    pub fn views(&self) -> Recorded<'_> {
+        Recorded { views: self.input.views(), recorded: &self.recorded }
+    }
+
     /// Reads a capture to its end.
     ///
     /// # Errors
@@ -172,9 +217,9 @@ impl Recording {
         let mut recording = Recording::default();
         while let Some(record) = reader.next_record()? {
             match record {
-                Record::Clear(version) => recording.input.steps.push(OwnedStep::Clear(version)),
+                Record::Clear(version) => recording.input.push_clear(version),
                 Record::Batch { batch, recorded } => {
-                    recording.input.steps.push(OwnedStep::Batch(batch));
+                    recording.input.push_batch(batch);
                     recording.recorded.push(recorded);
                 }
             }

@@ -16,6 +16,7 @@ pub mod replay;
 pub mod retention;
 mod rng;
 pub mod shrink;
+pub mod trace;
 
 pub use batch_buf::BatchBuf;
 pub use capture::{captures_dir, shared_captures_dir};

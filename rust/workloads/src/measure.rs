@@ -4,6 +4,7 @@ use crate::counts::Counts;
 use crate::decide::{Decided, decide};
 use crate::input::{Maker, RunError, Source, Step};
 use resolver_types::{Batch, ConflictSet, DecisionHasher, STAGES, Stage, Verdicts};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -59,7 +60,7 @@ impl Pass {
             }
             seconds += start.elapsed().as_secs_f64();
             set.time_stages(false);
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })?;
         let times = set.stage_times();
         let mut stages = STAGES.map(|stage| times.get(stage).as_secs_f64());
@@ -239,7 +240,7 @@ fn warm_up(source: &dyn Source, make: Maker<'_>) -> Result<(Counts, String), Run
             }
             untimed = untimed.saturating_sub(1);
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })?;
     Ok((counts, hasher.hex()))
 }

@@ -2,9 +2,10 @@
 
 use crate::counts::Counts;
 use crate::decide::{decide, follow};
-use crate::input::{Maker, RunError, Step, Views};
+use crate::input::{Maker, RunError, Source, Step};
 use resolver_types::{Batch, BatchError, ConflictSet, DecisionHasher, Verdict, Verdicts, Version};
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// How many mismatches are kept to be shown; all are counted.
 const SHOWN_MISMATCHES: usize = 20;
@@ -136,34 +137,28 @@ pub struct Replay<'a> {
 }
 
 impl Replay<'_> {
-    /// Replays a capture through a fresh set and compares every decision with the recorded one. Where the set's cutoff, or a
+    /// Replays recorded batches through a fresh set and compares every decision with the recorded one. Where the set's cutoff, or a
     /// fall back, parts its history from the recorded one, the replay is done again beside a fresh reference that follows
     /// the set, and compares with the reference from that batch on. The set goes on with its own verdicts after a mismatch.
     /// `tick` is called after every batch.
     ///
     /// # Errors
     /// When a set cannot be made, refuses a batch, or is found broken.
-    pub fn run(
-        &self,
-        views: &Views<'_>,
-        recorded: &[Verdicts],
-        tick: &mut dyn FnMut(),
-    ) -> Result<Replayed, RunError> {
+    pub fn run(&self, source: &dyn Source, tick: &mut dyn FnMut()) -> Result<Replayed, RunError> {
         let mut set = (self.make)()?;
-        if let Some(replayed) = self.pass(views, recorded, &mut *set, None, tick)? {
+        if let Some(replayed) = self.pass(source, &mut *set, None, tick)? {
             return Ok(replayed);
         }
         drop(set);
         let (mut set, mut follower) = ((self.make)()?, (self.reference)()?);
-        let replayed = self.pass(views, recorded, &mut *set, Some(&mut *follower), tick)?;
+        let replayed = self.pass(source, &mut *set, Some(&mut *follower), tick)?;
         Ok(replayed.expect("with a follower, a pass runs to its end"))
     }
 
     /// One pass; `None` as soon as it needs a follower and has none.
     fn pass(
         &self,
-        views: &Views<'_>,
-        recorded: &[Verdicts],
+        source: &dyn Source,
         set: &mut dyn ConflictSet,
         mut follower: Option<&mut dyn ConflictSet>,
         tick: &mut dyn FnMut(),
@@ -172,49 +167,61 @@ impl Replay<'_> {
         let mut hasher = DecisionHasher::default();
         let (mut found, mut following) = (Verdicts::default(), Verdicts::default());
         let mut parted = false;
-        let mut recorded = recorded.iter();
-        for step in views.steps() {
-            let batch = match step {
-                Step::Batch(batch) => batch,
-                Step::Clear(version) => {
-                    set.clear(version);
-                    if let Some(follower) = follower.as_deref_mut() {
-                        follower.clear(version);
+        let mut needs_follower = false;
+        source.stretches(&mut |views, recorded| {
+            let mut recorded = recorded.iter();
+            for step in views.steps() {
+                let batch = match step {
+                    Step::Batch(batch) => batch,
+                    Step::Clear(version) => {
+                        set.clear(version);
+                        if let Some(follower) = follower.as_deref_mut() {
+                            follower.clear(version);
+                        }
+                        parted = false;
+                        continue;
                     }
-                    parted = false;
-                    continue;
+                };
+                let number = replayed.counts.batches;
+                let refused = |set: &dyn ConflictSet| {
+                    let set = set.name();
+                    move |source: BatchError| RunError::Refused { set, batch: number, source }
+                };
+                let cutoff = set.cutoff();
+                let decided = decide(set, &batch, &mut found).map_err(refused(set))?;
+                if let Some(follower) = follower.as_deref_mut() {
+                    if let Some(cutoff) = cutoff {
+                        follower.set_floor(cutoff);
+                    }
+                    follow(follower, &decided, &batch, &mut following).map_err(refused(follower))?;
                 }
-            };
-            let number = replayed.counts.batches;
-            let refused = |set: &dyn ConflictSet| {
-                let set = set.name();
-                move |source: BatchError| RunError::Refused { set, batch: number, source }
-            };
-            let cutoff = set.cutoff();
-            let decided = decide(set, &batch, &mut found).map_err(refused(set))?;
-            if let Some(follower) = follower.as_deref_mut() {
-                if let Some(cutoff) = cutoff {
-                    follower.set_floor(cutoff);
+                if self.validate {
+                    let broken = |found| RunError::Broken { set: set.name(), batch: number, found };
+                    set.validate().map_err(broken)?;
                 }
-                follow(follower, &decided, &batch, &mut following).map_err(refused(follower))?;
+                hasher.add(&found);
+                let expected = recorded.next();
+                let by_cutoff = replayed.counts.add(&batch, &found, &decided);
+                parted |= by_cutoff > 0
+                    || expected
+                        .is_some_and(|expected| ignores_oldest(decided.effective_oldest, &batch, expected));
+                let (expectation, expected) = match (expected, &follower) {
+                    (Some(expected), _) if !parted => (Expectation::Recorded, expected),
+                    (_, Some(_)) => (Expectation::Following, &following),
+                    (_, None) => {
+                        needs_follower = true;
+                        return Ok(ControlFlow::Break(()));
+                    }
+                };
+                replayed.compare(number, set.name(), expectation, (expected, &found));
+                // The verdicts of the batch stand; the next ones meet another history.
+                parted |= decided.fell_back;
+                tick();
             }
-            if self.validate {
-                let broken = |found| RunError::Broken { set: set.name(), batch: number, found };
-                set.validate().map_err(broken)?;
-            }
-            hasher.add(&found);
-            let expected = recorded.next().expect("a recorded decision for every batch");
-            let by_cutoff = replayed.counts.add(&batch, &found, &decided);
-            parted |= by_cutoff > 0 || ignores_oldest(decided.effective_oldest, &batch, expected);
-            let (expectation, expected) = match (parted, &follower) {
-                (true, None) => return Ok(None),
-                (true, Some(_)) => (Expectation::Following, &following),
-                (false, _) => (Expectation::Recorded, expected),
-            };
-            replayed.compare(number, set.name(), expectation, (expected, &found));
-            // The verdicts of the batch stand; the next ones meet another history.
-            parted |= decided.fell_back;
-            tick();
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if needs_follower {
+            return Ok(None);
         }
         replayed.memory_bytes = set.memory_bytes();
         replayed.peak_memory_bytes = set.peak_memory_bytes();
