@@ -1,5 +1,6 @@
 //! The tree over the conflict set's trait: beside its references, under every budget, in every layout.
 
+mod agreement;
 mod budget;
 mod campaign;
 mod differential;
