@@ -136,14 +136,10 @@ fn every_counter_moves() {
             .unwrap_or_else(|(batch, finding)| panic!("{trial:?}, batch {batch}: {finding}"))
             .stats);
     }
-    let append = Trial {
-        validate_every: 0,
-        ..Trial::new("append", 53, 3_000, config(Retention::Budget, LEAST_BUDGET))
-    };
-    add(append.run().unwrap_or_else(|(batch, finding)| panic!("{append:?}, batch {batch}: {finding}")).stats);
-    for long in [false, true] {
-        let config = config(Retention::Window, 1 << 20);
-        add(run(config, waning::batches(52, 300, long).map(Ok)).stats);
+    for (long, retention) in
+        [(false, Retention::Window), (true, Retention::Window), (true, Retention::Budget)]
+    {
+        add(run(config(retention, 1 << 20), waning::batches(52, 300, long).map(Ok)).stats);
     }
     let idle: Vec<&str> = sum.iter().filter(|&&(_, value)| value == 0).map(|&(name, _)| name).collect();
     assert!(idle.is_empty(), "{idle:?} never moved, of {sum:?}");
