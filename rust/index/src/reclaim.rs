@@ -26,13 +26,23 @@ use crate::tree::Tree;
 use crate::write::{Transfer, Work};
 use resolver_types::KeyRange;
 
-/// Neighbours are joined when together they fill at most this much of a leaf.
+/// Neighbours are joined when they fit fewer leaves that are filled at most this far: room for the writes to come.
 const fn join_limit(capacity: usize) -> usize {
-    capacity * 4 / 5
+    capacity * 17 / 20
 }
+
+/// Of so many neighbours, one leaf less is made where they fit: when space is short, and when it is not.
+const JOINED_WHEN_SHORT: usize = 8;
+const JOINED_AT_EASE: usize = 2;
 
 /// The hand makes a step for so many leaves that writes visited.
 const LEAVES_PER_STEP: u64 = 64;
+
+/// When space is short the hand makes so many times as many.
+const HASTE: u64 = 4;
+
+/// About one node in so many is an inner one.
+const INNER_SHARE: u64 = 32;
 
 /// The hand rests while fewer than one in so many entries are dead.
 const REST_SHARE: u64 = 16;
@@ -184,12 +194,19 @@ impl Tree {
         let mut steps = self.hand_credit / LEAVES_PER_STEP;
         self.hand_credit %= LEAVES_PER_STEP;
         if short {
-            steps += 2;
+            steps = HASTE * steps + 2;
         } else if self.dead * REST_SHARE < self.counted {
             steps = 0;
         }
         for _ in 0..steps {
-            self.hand_step(if short { 1 } else { HAND_DEAD_SHARE });
+            let round = !self.hand_step(if short { 1 } else { HAND_DEAD_SHARE });
+            if short && self.pool.available() >= reserve {
+                break;
+            }
+            if short && round {
+                // A whole round has not sufficed: what was thought to be collectable is not.
+                self.reclaim_step(self.versions.next() - 1 - u32::from(self.versions.next() > 1));
+            }
         }
         self.release_condemned(RELEASED_PER_BATCH);
     }
@@ -200,15 +217,22 @@ impl Tree {
         (blocks / 64 + self.recent_need).min(blocks / 4)
     }
 
+    /// Blocks that the hand could collect: those of nodes, beyond what the live entries take in leaves three quarters full.
+    fn collectable(&self) -> u64 {
+        // Where much of what is used are key blocks, most leaves have tails.
+        let long = self.log.blocks() * 4 > self.pool.used_blocks();
+        let nodes = self.pool.used_blocks() - self.log.blocks() - self.versions.blocks();
+        let leaves = nodes - nodes / INNER_SHARE;
+        leaves.saturating_sub((self.counted - self.dead) / (leaf::capacity(long) as u64 * 3 / 4))
+    }
+
     /// Moves the cutoff, a stamp at a time, until what is free and what the hand can collect make up
     /// `reserve` blocks.
     fn advance_for(&mut self, reserve: u64) {
-        // An entry of the shortest kind, in a leaf three quarters full.
-        const ENTRIES_PER_BLOCK: u64 = crate::layout::SHORT_ENTRIES as u64 * 3 / 4;
         let newest = self.versions.next() - 1;
         for _ in 0..STAMPS_PER_BATCH {
             let next = (self.expired + 1).max(self.versions.first());
-            if self.pool.available() + self.dead / ENTRIES_PER_BLOCK >= reserve
+            if self.pool.available() + self.collectable() >= reserve
                 || next >= newest + u32::from(self.planted(Bug::CutoffReachesBatch))
             {
                 break;
@@ -368,48 +392,42 @@ impl Tree {
         share: usize,
         work: &mut Work,
     ) {
+        let mut found = std::mem::take(&mut work.found);
+        found.clear();
+        for slot in from..to {
+            let child = self.child_at(routes, parent, slot);
+            found.push(if child.is_vacant() { Found::default() } else { self.look_at(child) });
+        }
+        let window = if share == 1 { JOINED_WHEN_SHORT } else { JOINED_AT_EASE };
         let mut slot = from;
         while slot < to {
-            let child = self.child_at(routes, parent, slot);
-            if child.is_vacant() {
+            let here = found[slot - from];
+            if here.entries == 0 {
                 slot += 1;
                 continue;
             }
-            let first = leaf::view(&self.pool, child.block);
-            let (count, dead) = (first.len(), first.dead(self.search, self.expired));
-            // How far the leaves from here on fit one.
-            let mut live = count - dead;
-            let mut last = slot;
-            let mut leaves = 1;
-            let mut long = !first.tails.is_empty();
-            for next in slot + 1..to {
-                let child = self.child_at(routes, parent, next);
-                // The separator may have to become a boundary.
-                let mut more = 1;
-                let mut next_long = long;
-                if !child.is_vacant() {
-                    let view = leaf::view(&self.pool, child.block);
-                    more += view.len() - view.dead(self.search, self.expired);
-                    next_long |= !view.tails.is_empty();
-                }
-                if live + more > join_limit(leaf::capacity(next_long)) {
-                    break;
-                }
-                live += more;
-                long = next_long;
-                if !child.is_vacant() {
-                    last = next;
-                    leaves += 1;
-                }
-            }
-            if leaves > 1 && self.join(probes, routes, parent, (slot, last), work) {
-                slot = last + 1;
+            if let Some((last, leaves)) = worth_joining(&found[slot - from..], window)
+                && self.join(probes, routes, parent, (slot, slot + last), leaves, work)
+            {
+                slot += last + 1;
                 continue;
             }
-            if dead > 0 && dead * share >= count {
+            if here.dead > 0 && here.dead * share >= here.entries {
+                let child = self.child_at(routes, parent, slot);
                 self.compact(routes, parent, slot, child, work);
             }
             slot += 1;
+        }
+        work.found = found;
+    }
+
+    /// What the hand has to know of a leaf.
+    fn look_at(&self, child: Child) -> Found {
+        let view = leaf::view(&self.pool, child.block);
+        Found {
+            entries: view.len(),
+            dead: view.dead(self.search, self.expired),
+            long: !view.tails.is_empty(),
         }
     }
 
@@ -437,6 +455,7 @@ impl Tree {
         routes: &Routes,
         parent: u32,
         (first, last): (usize, usize),
+        leaves: usize,
         work: &mut Work,
     ) -> bool {
         let mut room = std::mem::take(&mut self.join_room);
@@ -518,7 +537,9 @@ impl Tree {
             }
         }
         let long = !tails.is_empty() || !entries.tails.is_empty();
-        fits &= entries.len() <= leaf::capacity(long);
+        fits &= entries.len() <= leaves * join_limit(leaf::capacity(long));
+        // Several leaves have longer prefixes again: what would be stored for this one would be lost.
+        fits &= leaves == 1 || tails.is_empty();
         // Joining is to win blocks: at most what it wins, and a little, goes into new key bytes.
         let blocks = if tails.is_empty() { 0 } else { KeyLog::blocks_for(tail_bytes.len() as u64) + 1 };
         fits &= blocks == 0 || self.can_have(blocks + 1) && tail_bytes.len() < 4 * crate::pool::BLOCK_BYTES;
@@ -537,28 +558,29 @@ impl Tree {
             for &stamp in &*added {
                 self.count(stamp, 1);
             }
-            let child = if entries.len() == 0 {
-                for slot in first..=last {
-                    let child = self.child_at(routes, parent, slot);
-                    if !child.is_vacant() {
-                        self.pool.release(child.block);
-                    }
-                }
-                Child::vacant(entries.carry)
+            let mut blocks = std::mem::take(&mut work.blocks);
+            blocks.clear();
+            blocks.extend(
+                (first..=last)
+                    .map(|slot| self.child_at(routes, parent, slot))
+                    .filter(|child| !child.is_vacant())
+                    .map(|child| child.block),
+            );
+            let made = work.made.len() as u32;
+            let used = if entries.len() == 0 {
+                work.make(Child::vacant(entries.carry));
+                0
             } else {
-                for slot in first + 1..=last {
-                    let child = self.child_at(routes, parent, slot);
-                    if !child.is_vacant() {
-                        self.pool.release(child.block);
-                    }
-                }
-                self.stats.prefix_changes += u64::from(first != last);
-                let greatest =
-                    leaf::write(&mut self.pool, self.search, single.block, &entries, entries.whole(prefix));
-                Child { block: single.block, leaf: true, greatest, oldest: greatest }
+                let size = entries.len().div_ceil(leaves);
+                let slots = (parent, first as u32, last as u32);
+                self.spread(probes, routes, slots, &entries, (&lower[..prefix], size), &blocks, work)
             };
-            let made = work.make(child);
-            self.note(routes, parent, first as u32, (last - first + 1) as u32, made, 1, work);
+            for &block in &blocks[used..] {
+                self.pool.release(block);
+            }
+            work.blocks = blocks;
+            let count = work.made.len() as u32 - made;
+            self.note(routes, parent, first as u32, (last - first + 1) as u32, made, count, work);
         }
         self.removed = removed;
         self.join_room = room;
@@ -618,4 +640,36 @@ impl Tree {
             self.dead += u64::from(stamp > 0 && stamp <= self.expired);
         }
     }
+}
+
+/// What the hand finds in a slot; nothing, where it is vacant.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Found {
+    entries: usize,
+    dead: usize,
+    long: bool,
+}
+
+/// How far from the first slot on leaves fit fewer leaves: the last of them, and how many it takes. At most `window` leaves are
+/// looked at for the first that can be saved, and as many more as take none.
+fn worth_joining(found: &[Found], window: usize) -> Option<(usize, usize)> {
+    let mut worth = None;
+    let (mut live, mut leaves, mut long) = (0, 0, false);
+    for (at, slot) in found.iter().enumerate() {
+        // Each separator may have to become a boundary.
+        live += slot.entries - slot.dead + 1;
+        if slot.entries == 0 {
+            continue;
+        }
+        leaves += 1;
+        long |= slot.long;
+        let needed = live.div_ceil(join_limit(leaf::capacity(long))).max(1);
+        match worth {
+            Some((_, before)) if needed > before => break,
+            None if needed >= leaves && leaves == window => break,
+            None if needed >= leaves => {}
+            _ => worth = Some((at, needed)),
+        }
+    }
+    worth
 }

@@ -95,6 +95,7 @@ impl Descent<'_, '_> {
         routes.inner.clear();
         routes.leaves.clear();
         routes.wide.clear();
+        routes.inner.reserve(VISITS_ROOM);
         // A wide read has two endpoints, and is noted once.
         routes.wide.reserve(self.probes.endpoints.len() / 2);
         if low == high {
@@ -239,6 +240,9 @@ impl ReadSink for NoReads {
         unreachable!("nothing is newer than the greatest limit");
     }
 }
+
+/// Inner visits that lists have room for from the start: small trees grow without asking for more.
+pub(crate) const VISITS_ROOM: usize = 256;
 
 /// The longest slice that is searched for reads to leave behind at an inner child.
 const PRUNE_SLICE: u32 = 16;

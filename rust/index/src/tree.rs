@@ -3,7 +3,6 @@
 use crate::batch::{Probes, ReadSink, Write};
 use crate::config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget};
 use crate::keys::KeyLog;
-use crate::layout::SHORT_ENTRIES;
 use crate::node::inner::Child;
 use crate::node::leaf;
 use crate::planted::{Bug, Planted};
@@ -103,7 +102,7 @@ impl Tree {
             counted: 0,
             dead: 0,
             join_room: JoinRoom::default(),
-            removed: Vec::with_capacity(2 * SHORT_ENTRIES),
+            removed: Vec::with_capacity(leaf::LIST_ROOM),
             stats: Stats::default(),
             planted: config.planted,
             stamp_limit: config.stamp_limit,

@@ -366,6 +366,9 @@ fn compact_items(
     (to, boundaries)
 }
 
+/// Entries that a list has room for from the start: eight leaves full.
+pub(crate) const LIST_ROOM: usize = 8 * SHORT_ENTRIES;
+
 /// Entries being put together: a leaf's content on its way to blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
@@ -380,16 +383,15 @@ pub(crate) struct Entries {
 
 impl Entries {
     pub(crate) fn clear(&mut self) {
-        // What a full leaf and the pieces of an ordinary batch come to, from the start: lists that grow later
-        // grow seldom.
+        // From the start, what the hand takes out of neighbours at a time: a list that grows later grows seldom.
         self.heads.clear();
-        self.heads.reserve(2 * SHORT_ENTRIES);
+        self.heads.reserve(LIST_ROOM);
         self.stamps.clear();
-        self.stamps.reserve(2 * SHORT_ENTRIES);
+        self.stamps.reserve(LIST_ROOM);
         self.kinds.clear();
-        self.kinds.reserve(2 * SHORT_ENTRIES);
+        self.kinds.reserve(LIST_ROOM);
         self.tails.clear();
-        self.tails.reserve(2 * SHORT_ENTRIES);
+        self.tails.reserve(LIST_ROOM);
         self.boundaries = 0;
         self.carry = 0;
     }

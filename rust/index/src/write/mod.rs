@@ -15,6 +15,7 @@ pub(crate) use merge::Transfer;
 
 use crate::node::inner::{Child, Slots};
 use crate::node::leaf::Entries;
+use crate::route::VISITS_ROOM;
 
 /// Where a piece of a write stops in its leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,9 @@ pub(crate) struct Work {
     added: Vec<u32>,
     slots: Slots,
     gathered: Vec<Update>,
+    /// What the hand finds side by side, and the blocks of leaves that it joins.
+    pub(crate) found: Vec<crate::reclaim::Found>,
+    pub(crate) blocks: Vec<crate::pool::BlockId>,
     /// What becomes of the root: the made children.
     root: Option<(u32, u32)>,
     /// What becomes of the root, level by level.
@@ -102,8 +106,10 @@ impl Work {
     /// Forgets the last batch; `visits` inner nodes take part in this one.
     pub(crate) fn start(&mut self, visits: usize) {
         self.heads.clear();
+        self.heads.reserve(VISITS_ROOM);
         self.heads.resize(visits, NO_UPDATE);
         self.touched.clear();
+        self.touched.reserve(VISITS_ROOM);
         self.touched.resize(visits, false);
         self.updates.clear();
         self.made.clear();

@@ -8,7 +8,7 @@ use crate::layout::{HEAP_BYTES, SLOTS};
 use crate::node::inner::{self, chain_blocks_at_most};
 use crate::node::leaf;
 use crate::planted::Bug;
-use crate::route::{NO_VISIT, Routes, query};
+use crate::route::{NO_VISIT, Routes, VISITS_ROOM, query};
 use crate::tree::Tree;
 
 /// The fullest that a leaf is made when its entries are spread over several: the rest is room for the writes
@@ -122,6 +122,7 @@ impl Tree {
         let mut blocks = u64::from(self.versions.needs_block());
         let mut tail_bytes = 0u64;
         work.added.clear();
+        work.added.reserve(VISITS_ROOM);
         work.added.resize(routes.inner.len(), 0);
         let mut chains = 0;
         let mut root_slots = 1;

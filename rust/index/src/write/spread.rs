@@ -8,6 +8,7 @@ use crate::layout::Inner;
 use crate::node::inner::{self, Child};
 use crate::node::leaf::{self, Entries, LeafView, Part};
 use crate::planted::Bug;
+use crate::pool::BlockId;
 use crate::route::{LeafVisit, NO_VISIT, Routes};
 use crate::tree::Tree;
 
@@ -25,7 +26,6 @@ impl Tree {
         work: &mut Work,
     ) {
         let visit = routes.leaves[visit as usize];
-        let at = (visit.parent, visit.slot);
         let shared = &probes.key(probes.endpoints[visit.low as usize])[..prefix];
         self.stats.leaves_split += 1;
         // Where new keys only follow the old ones, more will: the leaves are left nearly full.
@@ -35,13 +35,39 @@ impl Tree {
         };
         let count = entries.len();
         let size = if appending { target } else { count.div_ceil(count.div_ceil(target)) };
+        let slots = (visit.parent, visit.slot, visit.slot);
+        let block = self.block_for(visit.child);
+        self.spread(probes, routes, slots, entries, (shared, size), &[block], work);
+    }
+
+    /// Makes leaves of at most `size` entries for the range of slots `first..=last` of a visited node, out of entries that were made
+    /// for the prefix `shared`. The leaves take the blocks of `own`, and new ones when there are no more. Returns how many.
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn spread(
+        &mut self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        (parent, first, last): (u32, u32, u32),
+        entries: &Entries,
+        (shared, size): (&[u8], usize),
+        own: &[BlockId],
+        work: &mut Work,
+    ) -> usize {
+        let count = entries.len();
+        let prefix = shared.len();
+        let mut blocks = own.iter().copied();
+        let mut leaves = 0;
         let mut lower = std::mem::take(&mut work.left);
         let mut upper = std::mem::take(&mut work.right);
-        let mut bounded = self.lower_bound_key(probes, routes, at, &mut lower);
-        let mut block = self.block_for(visit.child);
+        let mut bounded = self.lower_bound_key(probes, routes, (parent, first), &mut lower);
         let mut carry = entries.carry;
         let mut from = 0;
         loop {
+            let block = match blocks.next() {
+                Some(block) => block,
+                None => self.pool.allocate().expect("the blocks of a leaf are reserved before it is merged"),
+            };
+            leaves += 1;
             let mut to = (from + size).min(count);
             if to < count && entries.same_key(&self.pool, to) {
                 to += 1;
@@ -59,7 +85,7 @@ impl Tree {
                 upper.truncate(prefix + length);
                 true
             } else {
-                self.upper_bound_key(probes, routes, at, &mut upper)
+                self.upper_bound_key(probes, routes, (parent, last), &mut upper)
             };
             let own = if bounded && has_upper { keys::common_prefix(&lower, &upper) } else { 0 };
             self.stats.prefix_changes += u64::from(own != prefix);
@@ -105,10 +131,10 @@ impl Tree {
                     .push(Made { child: Child::vacant(carry), separator: (start, work.separators.len()) });
                 break;
             }
-            block = self.pool.allocate().expect("the blocks of a leaf are reserved before it is merged");
         }
         work.left = lower;
         work.right = upper;
+        leaves
     }
 
     /// The whole key of a visited slot's lower bound, in `to`; false if it has none.
