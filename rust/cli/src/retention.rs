@@ -12,10 +12,10 @@ use resolver_workloads::generators::long_trace::{
     BATCHES_PER_SECOND, FULL_BUDGET_BYTES, FULL_SECONDS, KEY_BYTES, MIXTURES, Mixture,
 };
 use resolver_workloads::input::{RunError, Unmade};
-use resolver_workloads::retention::{self, Moment, Plan};
+use resolver_workloads::retention::{self, BatchTimes, Moment, Plan};
 use serde::Serialize;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 
 /// The budget of a run that ends within minutes.
 const DEFAULT_BUDGET: u64 = 64 << 20;
@@ -44,6 +44,9 @@ pub(crate) struct Args {
     /// Seed of the trace
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Replay the tree's run so often, and let the least time of each batch count
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = output::parse_positive)]
+    replays: usize,
     /// Write a line for every batch of the tree's run: seconds, retained seconds, bytes, microseconds
     #[arg(long, value_name = "FILE")]
     out: Option<String>,
@@ -73,6 +76,9 @@ struct Document {
     tree_reclaims_from_seconds: f64,
     tree_seconds_change: Option<f64>,
     tree_memory_change: f64,
+    /// Under reclamation, of each batch the least of all replays.
+    tree_batch_times: Option<BatchTimes>,
+    replays: usize,
     skiplist_windows_tried: Vec<(f64, bool)>,
     trace_seconds: u64,
     key_bytes: usize,
@@ -95,7 +101,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         mixture: args.mixture,
         seed: args.seed,
     };
-    let document = measure(&plan, seconds, args.out.as_deref())?;
+    let document = measure(&plan, seconds, args)?;
     if args.json {
         output::print_json(&document)?;
     } else {
@@ -104,7 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     Ok(if document.verdicts_equal { Outcome::Fine } else { Outcome::Failed })
 }
 
-fn measure(plan: &Plan, trace_seconds: u64, out: Option<&str>) -> Result<Document, Error> {
+fn measure(plan: &Plan, trace_seconds: u64, args: &Args) -> Result<Document, Error> {
     let run_error = |source: RunError| Error::Run { file: "long-trace".to_owned(), source };
     let config = TreeConfig {
         retention: Retention::Budget,
@@ -117,18 +123,13 @@ fn measure(plan: &Plan, trace_seconds: u64, out: Option<&str>) -> Result<Documen
         || -> Result<Box<dyn ConflictSet>, Unmade> { Ok(Box::new(SkipList::new(Retention::Window))) };
 
     let too_short = || Error::TraceTooShort { seconds: trace_seconds, budget: plan.budget_bytes };
-    let mut lines = out.map(Lines::create).transpose()?;
-    let progress = Progress::new("the tree", plan.batches);
-    let mut written = Ok(());
-    let retained = retention::retain(plan, &make_tree, &mut |moment| {
-        progress.advance(1);
-        if let (Some(lines), true) = (&mut lines, written.is_ok()) {
-            written = lines.add(&moment);
-        }
-    })
-    .map_err(run_error)?;
-    written.and_then(|()| lines.map_or(Ok(()), Lines::finish))?;
+    let progress = Progress::new("the tree", plan.batches * args.replays as u64);
+    let retained = retention::retain(plan, &make_tree, args.replays, &mut || progress.advance(1));
+    let (retained, moments) = retained.map_err(run_error)?;
     drop(progress);
+    if let Some(name) = &args.out {
+        write_moments(name, &moments).map_err(|source| Error::Write { file: name.clone(), source })?;
+    }
     let (tree_seconds, begun) = retained.seconds.zip(retained.begun_seconds).ok_or_else(too_short)?;
 
     let progress = Progress::new("the skip list's window", 0);
@@ -160,6 +161,8 @@ fn measure(plan: &Plan, trace_seconds: u64, out: Option<&str>) -> Result<Documen
         tree_reclaims_from_seconds: begun,
         tree_seconds_change: retained.retained_change,
         tree_memory_change: retained.memory_change,
+        tree_batch_times: BatchTimes::under_reclamation(&moments),
+        replays: args.replays,
         skiplist_windows_tried: calibrated.tried,
         trace_seconds,
         key_bytes: plan.key_bytes,
@@ -168,31 +171,17 @@ fn measure(plan: &Plan, trace_seconds: u64, out: Option<&str>) -> Result<Documen
     })
 }
 
-/// A table of all batches, separated by commas.
-struct Lines {
-    name: String,
-    out: BufWriter<File>,
-}
-
-impl Lines {
-    fn create(name: &str) -> Result<Lines, Error> {
-        let failed = |source| Error::Write { file: name.to_owned(), source };
-        let mut out = BufWriter::new(File::create(name).map_err(failed)?);
-        writeln!(out, "seconds,retained_seconds,memory_bytes,batch_microseconds").map_err(failed)?;
-        Ok(Lines { name: name.to_owned(), out })
-    }
-
-    fn add(&mut self, moment: &Moment) -> Result<(), Error> {
+/// Writes a table of all batches, separated by commas.
+fn write_moments(name: &str, moments: &[Moment]) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(name)?);
+    writeln!(out, "seconds,retained_seconds,memory_bytes,batch_microseconds")?;
+    for moment in moments {
         let seconds = moment.batch as f64 / BATCHES_PER_SECOND as f64;
         let retained = moment.retained_seconds.map_or(String::new(), |age| age.to_string());
         let micros = moment.time.as_secs_f64() * 1e6;
-        writeln!(self.out, "{seconds},{retained},{},{micros:.1}", moment.memory_bytes)
-            .map_err(|source| Error::Write { file: self.name.clone(), source })
+        writeln!(out, "{seconds},{retained},{},{micros:.1}", moment.memory_bytes)?;
     }
-
-    fn finish(mut self) -> Result<(), Error> {
-        self.out.flush().map_err(|source| Error::Write { file: self.name, source })
-    }
+    out.flush()
 }
 
 fn parse_key_bytes(text: &str) -> Result<usize, String> {
@@ -222,11 +211,22 @@ impl Document {
         let Document { ratio, trace_seconds, key_bytes, mixture, seed, .. } = self;
         let change =
             self.tree_seconds_change.map_or("-".to_owned(), |change| format!("{:+.2} %", change * 100.0));
+        let times = self.tree_batch_times.map_or(String::new(), |times| {
+            let us = |micros: f64| output::seconds(micros / 1e6);
+            format!(
+                "the tree's batches under reclamation, each the least of {} replays: median {}, p99 {}, p99.9 {}, longest {}\n",
+                self.replays,
+                us(times.median_us),
+                us(times.p99_us),
+                us(times.p999_us),
+                us(times.max_us)
+            )
+        });
         output::print(format_args!(
             "{} budget, {trace_seconds} s of the long trace, keys of {key_bytes} bytes, mixture {mixture}, seed {seed}\n\
              {table}ratio {ratio:.2}x; the tree reclaims from {:.2} s on; over the last tenth its retained time changes by {change}, \
              its memory by {:+.2} %\n\
-             {} of {} decisions compared, following: {} mismatches; {} probes, {} of them conflicts, back to {:.2} s: {} wrong\n",
+             {} of {} decisions compared, following: {} mismatches; {} probes, {} of them conflicts, back to {:.2} s: {} wrong\n{times}",
             output::bytes(self.budget_bytes),
             self.tree_reclaims_from_seconds,
             self.tree_memory_change * 100.0,

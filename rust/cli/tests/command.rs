@@ -467,7 +467,18 @@ fn check_takes_several_references() {
 #[test]
 fn retention_keeps_more_in_the_tree_and_proves_it() {
     let lines = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("retention.csv");
-    let args = ["retention", "--budget", "4MiB", "--seconds", "3", "--json", "--out", &path_text(&lines)];
+    let args = [
+        "retention",
+        "--budget",
+        "4MiB",
+        "--seconds",
+        "3",
+        "--replays",
+        "2",
+        "--json",
+        "--out",
+        &path_text(&lines),
+    ];
     let document = json(&args, 0);
     let number = |field: &str| document[field].as_f64().unwrap_or_else(|| panic!("{field} is a number"));
     assert_eq!(
@@ -478,6 +489,10 @@ fn retention_keeps_more_in_the_tree_and_proves_it() {
     assert!(number("tree_peak_bytes") <= number("budget_bytes"));
     assert!(number("skiplist_peak_bytes") <= number("budget_bytes"));
     assert!(number("ratio") >= 3.0, "{document}");
+    let time = |name: &str| document["tree_batch_times"][name].as_f64().expect("a time");
+    assert!(
+        0.0 < time("median_us") && time("median_us") <= time("p999_us") && time("p999_us") <= time("max_us")
+    );
     assert!((number("tree_seconds") / number("skiplist_seconds") - number("ratio")).abs() < 1e-9);
     assert!(number("decisions_compared") >= 0.95 * number("decisions"));
     assert!(

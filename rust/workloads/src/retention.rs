@@ -16,6 +16,7 @@ use crate::process::ResidentPeak;
 use crate::{BatchBuf, Rng};
 use known::Known;
 use resolver_types::{Batch, ConflictSet, Verdict, Verdicts, Version};
+use serde::Serialize;
 use std::time::{Duration, Instant};
 
 /// A window is sought to one part in so many.
@@ -204,11 +205,33 @@ pub struct Retained {
     pub memory_change: f64,
 }
 
-/// Replays the trace through a history that has the plan's budget. `each` is given every batch.
+/// Replays the trace through a history that has the plan's budget, as often as asked, and gives every batch the least time that it took.
 ///
 /// # Errors
 /// When the history cannot be made, or refuses a batch.
-pub fn retain(plan: &Plan, make: Maker<'_>, each: &mut dyn FnMut(Moment)) -> Result<Retained, RunError> {
+///
+/// # Panics
+/// Without a replay.
+pub fn retain(
+    plan: &Plan,
+    make: Maker<'_>,
+    replays: usize,
+    tick: &mut dyn FnMut(),
+) -> Result<(Retained, Vec<Moment>), RunError> {
+    assert!(replays > 0, "something is replayed");
+    let (retained, mut moments) = retain_once(plan, make, tick)?;
+    for _ in 1..replays {
+        let (_, again) = retain_once(plan, make, tick)?;
+        moments.iter_mut().zip(again).for_each(|(moment, again)| moment.time = moment.time.min(again.time));
+    }
+    Ok((retained, moments))
+}
+
+fn retain_once(
+    plan: &Plan,
+    make: Maker<'_>,
+    tick: &mut dyn FnMut(),
+) -> Result<(Retained, Vec<Moment>), RunError> {
     let resident = ResidentPeak::start();
     resident.inspect(|resident| resident.reset());
     let mut set = make()?;
@@ -222,7 +245,7 @@ pub fn retain(plan: &Plan, make: Maker<'_>, each: &mut dyn FnMut(Moment)) -> Res
         retained_change: None,
         memory_change: 0.0,
     };
-    let mut at_nine_tenths: Option<Moment> = None;
+    let mut moments = Vec::with_capacity(plan.batches as usize);
     for (index, buf) in (0..).zip(plan.trace()) {
         let ranges = buf.ranges();
         let batch = with_window(buf.batch(&ranges), None);
@@ -237,19 +260,55 @@ pub fn retain(plan: &Plan, make: Maker<'_>, each: &mut dyn FnMut(Moment)) -> Res
             retained.seconds = Some(retained.seconds.map_or(age, |least| least.min(age)));
             retained.begun_seconds.get_or_insert(window_seconds(index));
         }
-        if index == plan.batches / 10 * 9 {
-            at_nine_tenths = Some(moment);
-        }
-        if let (Some(then), true) = (at_nine_tenths, index + 1 == plan.batches) {
-            let change = |then: f64, now: f64| now / then - 1.0;
-            retained.retained_change = then.retained_seconds.zip(age).map(|(then, now)| change(then, now));
-            retained.memory_change = change(then.memory_bytes as f64, moment.memory_bytes as f64);
-        }
-        each(moment);
+        moments.push(moment);
+        tick();
+    }
+    if let [.., last] = &moments[..] {
+        let then = moments[moments.len() / 10 * 9];
+        let change = |then: f64, now: f64| now / then - 1.0;
+        retained.retained_change =
+            then.retained_seconds.zip(last.retained_seconds).map(|(then, now)| change(then, now));
+        retained.memory_change = change(then.memory_bytes as f64, last.memory_bytes as f64);
     }
     retained.peak_bytes = set.peak_memory_bytes();
     retained.process_bytes = resident.and_then(|resident| resident.above_start());
-    Ok(retained)
+    Ok((retained, moments))
+}
+
+/// How long batches took once reclamation had begun.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct BatchTimes {
+    /// How many batches.
+    pub batches: u64,
+    /// The median, in microseconds.
+    pub median_us: f64,
+    /// All but one in a hundred took no longer, in microseconds.
+    pub p99_us: f64,
+    /// All but one in a thousand took no longer, in microseconds.
+    pub p999_us: f64,
+    /// The longest, in microseconds.
+    pub max_us: f64,
+}
+
+impl BatchTimes {
+    /// The times of a replay's batches since its first reclamation; `None` if there was none.
+    pub fn under_reclamation(moments: &[Moment]) -> Option<BatchTimes> {
+        let under = moments.iter().filter(|moment| moment.retained_seconds.is_some());
+        let mut times: Vec<Duration> = under.map(|moment| moment.time).collect();
+        times.sort_unstable();
+        let last = times.len().checked_sub(1)?;
+        // The least time that so many thousandths of all do not exceed.
+        let at = |thousandths: usize| {
+            times[(times.len() * thousandths).div_ceil(1_000).saturating_sub(1)].as_secs_f64() * 1e6
+        };
+        Some(BatchTimes {
+            batches: times.len() as u64,
+            median_us: at(500),
+            p99_us: at(990),
+            p999_us: at(999),
+            max_us: times[last].as_secs_f64() * 1e6,
+        })
+    }
 }
 
 /// How a history under a budget was held against what is known.
@@ -352,4 +411,25 @@ fn probe(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_the_batches_under_reclamation_alone() {
+        let moment = |micros: u64, retained_seconds| Moment {
+            batch: 0,
+            retained_seconds,
+            memory_bytes: 0,
+            time: Duration::from_micros(micros),
+        };
+        let mut moments = vec![moment(1_000_000, None); 5];
+        assert_eq!(BatchTimes::under_reclamation(&moments), None);
+        moments.extend((1..=2_000).rev().map(|micros| moment(micros, Some(1.0))));
+        let times = BatchTimes::under_reclamation(&moments).expect("there was reclamation");
+        assert_eq!((times.batches, times.median_us.round(), times.p99_us.round()), (2_000, 1_000.0, 1_980.0));
+        assert_eq!((times.p999_us.round(), times.max_us.round()), (1_998.0, 2_000.0));
+    }
 }
