@@ -21,6 +21,9 @@ pub(crate) enum Error {
     NoSize(String),
     #[error("unknown retention {0:?}; there are window, budget")]
     UnknownRetention(String),
+    #[cfg(feature = "planted-bugs")]
+    #[error("unknown bug {0:?}; there are {known}", known = resolver_index::Bug::ALL.iter().map(|bug| bug.name()).collect::<Vec<_>>().join(", "))]
+    UnknownBug(String),
     #[error("--pages: {0}")]
     UnknownBacking(#[from] UnknownBacking),
     #[error(transparent)]

@@ -2,7 +2,9 @@
 
 use crate::error::Error;
 use crate::output;
-use resolver_index::{Backing, Config};
+#[cfg(feature = "planted-bugs")]
+use resolver_index::Bug;
+use resolver_index::{Backing, Config, Planted};
 use resolver_oracle::{Model, SkipList};
 use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{ConflictSet, Retention};
@@ -52,6 +54,10 @@ pub(crate) struct HistoryArgs {
     /// research) [default: window]
     #[arg(long)]
     retention: Option<String>,
+    /// A bug to plant in the tree, by name
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long, value_name = "NAME")]
+    tree_bug: Option<String>,
 }
 
 impl HistoryArgs {
@@ -64,9 +70,21 @@ impl HistoryArgs {
             tree: Config {
                 budget_bytes: self.budget()?.unwrap_or(default.budget_bytes),
                 backing: backing.unwrap_or(default.backing),
+                planted: self.planted()?,
                 ..default
             },
         })
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn planted(&self) -> Result<Planted, Error> {
+        let Some(name) = &self.tree_bug else { return Ok(Planted::default()) };
+        Bug::by_name(name).map(Planted::new).ok_or_else(|| Error::UnknownBug(name.clone()))
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    fn planted(&self) -> Result<Planted, Error> {
+        Ok(Planted::default())
     }
 
     /// The budget that was asked for, if any.
