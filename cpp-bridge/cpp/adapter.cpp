@@ -48,8 +48,12 @@ struct ConflictSet {
 	rb::original::Batch* originalBatch = nullptr;
 	// The tree, where it takes part: `tree` and `shadow`. In `shadow`, not any more once it has failed.
 	std::optional<rust::Box<rb::TreeHistory>> tree;
+	// The original takes no part.
+	const bool treeIsAlone;
 	bool batchIsOpen = false;
 	rb::BatchViews views;
+	// Room for the places of all transactions of a batch.
+	rb::Row<int> places;
 	// The batch's transactions that are too old.
 	std::vector<int> tooOld;
 	// For `shadow`: what the original decided.
@@ -58,14 +62,14 @@ struct ConflictSet {
 	std::vector<rb::ReportedRead> reported;
 	double nextTrace = 0;
 
-	explicit ConflictSet(rb::Choice choice) : choice(choice) {
+	explicit ConflictSet(rb::Choice choice) : choice(choice), treeIsAlone(choice == rb::Choice::Tree) {
 		if (choice != rb::Choice::SkipList) {
 			tree.emplace(rb::make_tree(rb::kLayout, rb::settings()));
 			if (!(*tree)->message().empty()) {
 				failed();
 			}
 		}
-		if (choice != rb::Choice::Tree) {
+		if (!treeIsAlone) {
 			original = rb::original::newSet();
 		}
 	}
@@ -85,9 +89,18 @@ struct ConflictSet {
 		    .detail("Backing", toString(rb::settings().backing_name()))
 		    .detail("Reason", toString((*tree)->message()));
 		tree.reset();
-		if (choice == rb::Choice::Tree) {
+		if (treeIsAlone) {
 			throw internal_error();
 		}
+	}
+
+	// Whether a planted bug strikes; if so, it is counted.
+	static bool strikes(ResolverBug* bugs, double probability) {
+		const bool struck = deterministicRandom()->random01() < probability;
+		if (struck) {
+			bugs->hit();
+		}
+		return struck;
 	}
 
 	// What the status of a batch asks for besides an answer.
@@ -123,6 +136,47 @@ struct ConflictSet {
 		    .detail("Differences", static_cast<int64_t>(figures.differences));
 	}
 
+	// Adds a transaction to the batch, the long way. Apart from the short one, so that it costs that one nothing.
+	__attribute__((noinline)) void add(int t,
+	                                   const CommitTransactionRef& transaction,
+	                                   Version oldest,
+	                                   ResolverBug* bugs,
+	                                   std::map<int, VectorRef<int>>* conflictingReads) {
+		if (originalBatch) {
+			rb::original::addTransaction(originalBatch, transaction, oldest);
+		}
+		if (!tree) {
+			return;
+		}
+		size_t reads = transaction.read_conflict_ranges.size();
+		size_t writes = transaction.write_conflict_ranges.size();
+		Version readVersion = transaction.read_snapshot;
+		const bool report = transaction.report_conflicting_keys && conflictingReads;
+		if (treeIsAlone) {
+			bool tooOld = readVersion < oldest && reads > 0;
+			if (bugs) {
+				// They draw in the order in which the original draws, and only while they are switched on.
+				if (tooOld && strikes(bugs, bugs->ignoreTooOldProbability)) {
+					tooOld = false;
+					// The tree has given up what lies below; this is the lowest version at which it still answers.
+					readVersion = oldest;
+				}
+				if (!tooOld && strikes(bugs, bugs->ignoreReadSetProbability)) {
+					reads = 0;
+				}
+				if (!tooOld && strikes(bugs, bugs->ignoreWriteSetProbability)) {
+					writes = 0;
+				}
+			}
+			if (report && !tooOld && reads > 0) {
+				// The original has an entry for every transaction that could be reported, and the reply's size depends on it.
+				(*conflictingReads)[t];
+			}
+		}
+		views.reserve(reads + writes);
+		views.add(transaction, readVersion, report, reads, writes);
+	}
+
 	void resolve(Version version,
 	             Version oldest,
 	             std::vector<int>& committed,
@@ -135,11 +189,18 @@ struct ConflictSet {
 		heed(outcome.status, version, outcome.needed, outcome.available);
 		const int count = static_cast<int>(outcome.verdicts.size());
 		const uint8_t* verdicts = outcome.verdicts.data();
-		committed.reserve(committed.size() + count);
+		// Every transaction is written, and only those that commit stay.
+		places.clear();
+		places.reserve(count);
+		int* next = places.take(count);
+		int* const first = next;
 		for (int t = 0; t < count; t++) {
-			if (verdicts[t] == kCommitted) {
-				committed.push_back(t);
-			} else if (verdicts[t] == kTooOld) {
+			*next = t;
+			next += verdicts[t] == kCommitted;
+		}
+		committed.insert(committed.end(), first, next);
+		for (int t = 0; outcome.any_too_old && t < count; t++) {
+			if (verdicts[t] == kTooOld) {
 				tooOld.push_back(t);
 			}
 		}
@@ -231,55 +292,16 @@ ConflictBatch::~ConflictBatch() {
 	cs->batchIsOpen = false;
 }
 
-// The planted bugs draw in the order in which the original draws, and only while they are switched on.
-bool ConflictBatch::ignoreTooOld() const {
-	return bugs && deterministicRandom()->random01() < bugs->ignoreTooOldProbability;
-}
-
-bool ConflictBatch::ignoreReadSet() const {
-	return bugs && deterministicRandom()->random01() < bugs->ignoreReadSetProbability;
-}
-
-bool ConflictBatch::ignoreWriteSet() const {
-	return bugs && deterministicRandom()->random01() < bugs->ignoreWriteSetProbability;
-}
-
 void ConflictBatch::addTransaction(const CommitTransactionRef& transaction, Version newOldestVersion) {
 	const int t = transactionCount++;
-	if (cs->originalBatch) {
-		rb::original::addTransaction(cs->originalBatch, transaction, newOldestVersion);
-	}
-	if (!cs->tree) {
+	const size_t reads = transaction.read_conflict_ranges.size();
+	const size_t writes = transaction.write_conflict_ranges.size();
+	if (cs->treeIsAlone && !bugs && !transaction.report_conflicting_keys && cs->views.fits(reads + writes)) [[likely]] {
+		// Nearly always; the long way would do the same.
+		cs->views.add(transaction, transaction.read_snapshot, false, reads, writes);
 		return;
 	}
-	const bool report = transaction.report_conflicting_keys && conflictingKeyRangeMap;
-	Version readVersion = transaction.read_snapshot;
-	int reads = transaction.read_conflict_ranges.size();
-	int writes = transaction.write_conflict_ranges.size();
-	if (cs->choice == rb::Choice::Tree) {
-		bool tooOld = readVersion < newOldestVersion && reads > 0;
-		if (bugs) {
-			if (tooOld && ignoreTooOld()) {
-				bugs->hit();
-				tooOld = false;
-				// The tree has given up what lies below; this is the lowest version at which it still answers.
-				readVersion = newOldestVersion;
-			}
-			if (!tooOld && ignoreReadSet()) {
-				bugs->hit();
-				reads = 0;
-			}
-			if (!tooOld && ignoreWriteSet()) {
-				bugs->hit();
-				writes = 0;
-			}
-		}
-		if (report && !tooOld && reads > 0) {
-			// The original has an entry for every transaction that could be reported, and the reply's size depends on it.
-			(*conflictingKeyRangeMap)[t];
-		}
-	}
-	cs->views.add(transaction, readVersion, report, reads, writes);
+	cs->add(t, transaction, newOldestVersion, bugs.get(), conflictingKeyRangeMap);
 }
 
 void ConflictBatch::detectConflicts(Version now,

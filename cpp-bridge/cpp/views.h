@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 
 #include "bridge.rs.h"
@@ -18,37 +17,44 @@ namespace resolver_bridge {
 template <class T>
 class Row {
 	static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
-	struct Free {
-		void operator()(T* row) const { ::operator delete(row); }
-	};
-	std::unique_ptr<T, Free> elements;
-	size_t used = 0;
-	size_t capacity = 0;
+	T* first = nullptr;
+	// Behind the last element, and behind the last that there is room for.
+	T* next = nullptr;
+	T* stop = nullptr;
 
 public:
-	size_t size() const { return used; }
-	void clear() { used = 0; }
-	rust::Slice<const T> slice() const { return used ? rust::Slice<const T>(elements.get(), used) : rust::Slice<const T>(); }
+	Row() = default;
+	Row(const Row&) = delete;
+	Row& operator=(const Row&) = delete;
+	~Row() { ::operator delete(first); }
 
-	// Room for that many more elements, all of which the caller writes.
-	T* grow(size_t count) {
-		if (used + count > capacity) {
-			enlarge(used + count);
-		}
-		T* room = elements.get() + used;
-		used += count;
-		return room;
+	size_t size() const { return next - first; }
+	void clear() { next = first; }
+	rust::Slice<const T> slice() const { return next != first ? rust::Slice<const T>(first, size()) : rust::Slice<const T>(); }
+	bool fits(size_t count) const { return static_cast<size_t>(stop - next) >= count; }
+
+	// The next elements, for which there is room; the caller writes them.
+	T* take(size_t count) {
+		T* taken = next;
+		next += count;
+		return taken;
 	}
 
-private:
-	void enlarge(size_t least) {
-		const size_t larger = std::max<size_t>({ least, capacity * 2, 1024 });
-		std::unique_ptr<T, Free> row(static_cast<T*>(::operator new(larger * sizeof(T))));
-		if (used) {
-			memcpy(static_cast<void*>(row.get()), elements.get(), used * sizeof(T));
+	// Makes room for that many more elements.
+	void reserve(size_t count) {
+		if (fits(count)) {
+			return;
 		}
-		elements = std::move(row);
-		capacity = larger;
+		const size_t used = size();
+		const size_t larger = std::max<size_t>({ used + count, 2 * static_cast<size_t>(stop - first), 1024 });
+		T* row = static_cast<T*>(::operator new(larger * sizeof(T)));
+		if (used) {
+			memcpy(static_cast<void*>(row), first, used * sizeof(T));
+		}
+		::operator delete(first);
+		first = row;
+		next = row + used;
+		stop = row + larger;
 	}
 };
 
@@ -63,9 +69,9 @@ class BatchViews {
 		return begin ? begin : &kSomewhere;
 	}
 
-	static RangeView* add(RangeView* to, const VectorRef<KeyRangeRef>& ranges, int count) {
+	static RangeView* add(RangeView* to, const VectorRef<KeyRangeRef>& ranges, size_t count) {
 		const KeyRangeRef* range = ranges.begin();
-		for (const KeyRangeRef* stop = range + count; range != stop; ++range, ++to) {
+		for (const RangeView* stop = to + count; to != stop; ++range, ++to) {
 			to->begin = address(range->begin);
 			to->begin_length = static_cast<size_t>(range->begin.size());
 			to->end = address(range->end);
@@ -82,16 +88,22 @@ public:
 	rust::Slice<const TransactionView> transactions() const { return rowOfTransactions.slice(); }
 	rust::Slice<const RangeView> ranges() const { return rowOfRanges.slice(); }
 
-	// Adds a transaction, with the first `reads` of its read ranges and the first `writes` of its write ranges.
-	void add(const CommitTransactionRef& transaction, int64_t readVersion, bool report, int reads, int writes) {
-		const size_t first = rowOfRanges.size();
-		TransactionView* view = rowOfTransactions.grow(1);
+	// Whether there is room for a transaction of that many ranges; `reserve` makes it.
+	bool fits(size_t ranges) const { return rowOfTransactions.fits(1) && rowOfRanges.fits(ranges); }
+	void reserve(size_t ranges) {
+		rowOfTransactions.reserve(1);
+		rowOfRanges.reserve(ranges);
+	}
+
+	// Adds a transaction that fits, with the first `reads` of its read ranges and the first `writes` of its write ranges.
+	void add(const CommitTransactionRef& transaction, int64_t readVersion, bool report, size_t reads, size_t writes) {
+		TransactionView* view = rowOfTransactions.take(1);
 		view->read_version = readVersion;
 		view->report = report;
-		view->first = static_cast<uint32_t>(first);
+		view->first = static_cast<uint32_t>(rowOfRanges.size());
 		view->reads = static_cast<uint32_t>(reads);
 		view->writes = static_cast<uint32_t>(writes);
-		RangeView* room = rowOfRanges.grow(static_cast<size_t>(reads) + static_cast<size_t>(writes));
+		RangeView* room = rowOfRanges.take(reads + writes);
 		room = add(room, transaction.read_conflict_ranges, reads);
 		add(room, transaction.write_conflict_ranges, writes);
 	}

@@ -64,6 +64,8 @@ pub(crate) mod ffi {
         /// For `FellBack`: bytes that a write needed, and bytes that it could have had.
         needed: u64,
         available: u64,
+        /// Whether any transaction is too old.
+        any_too_old: bool,
         /// A verdict per transaction: 0 conflict, 1 too old, 3 committed.
         verdicts: &'a [u8],
         /// Ascending, without duplicates.

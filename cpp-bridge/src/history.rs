@@ -22,6 +22,7 @@ pub(crate) struct Resolver {
     pub(crate) set: TreeSet,
     pub(crate) verdicts: Verdicts,
     reported: Vec<ReportedRead>,
+    any_too_old: bool,
     pub(crate) shadow: Shadow,
     /// The version of the last batch, or of the clear after it.
     last: Version,
@@ -37,6 +38,7 @@ impl Resolver {
             set,
             verdicts: Verdicts::default(),
             reported: Vec::new(),
+            any_too_old: false,
             shadow: Shadow::default(),
             last: Version::ZERO,
             base: Version::ZERO,
@@ -50,7 +52,10 @@ impl Resolver {
         let result = self.set.commit(batch, &self.verdicts);
         let oldest = self.set.effective_oldest();
         let fallback = self.fall_back(batch.version, result)?;
-        self.count_too_old(batch, oldest);
+        self.any_too_old = views::verdict_bytes(&self.verdicts.verdicts).contains(&(Verdict::TooOld as u8));
+        if self.any_too_old {
+            self.count_too_old(batch, oldest);
+        }
         self.reported.clear();
         let reported = self.verdicts.reported.iter();
         self.reported.extend(reported.map(|&(transaction, read)| ReportedRead { transaction, read }));
@@ -58,13 +63,11 @@ impl Resolver {
     }
 
     fn count_too_old(&mut self, batch: &Batch<'_>, oldest: Version) {
-        if self.verdicts.verdicts.contains(&Verdict::TooOld) {
-            let decided = batch.transactions.iter().zip(&self.verdicts.verdicts);
-            let by_cutoff = decided.filter(|(transaction, verdict)| {
-                **verdict == Verdict::TooOld && transaction.read_version >= oldest
-            });
-            self.too_old_by_cutoff += by_cutoff.count() as u64;
-        }
+        let decided = batch.transactions.iter().zip(&self.verdicts.verdicts);
+        let by_cutoff = decided.filter(|(transaction, verdict)| {
+            **verdict == Verdict::TooOld && transaction.read_version >= oldest
+        });
+        self.too_old_by_cutoff += by_cutoff.count() as u64;
     }
 
     /// Where a commit ended because the budget could not hold it, gives every key the batch's version: whatever was read below
@@ -195,13 +198,15 @@ impl TreeHistory {
         let ended = self.guarded(|resolver| resolver.resolve(&batch));
         let (status, needed, available) = ended.map_or_else(|status| (status, 0, 0), fallen_back);
         let decided = status == Status::Done || status == Status::FellBack;
-        let (verdicts, reported) = match &self.resolver {
-            Some(resolver) if decided => {
-                (views::verdict_bytes(&resolver.verdicts.verdicts), &resolver.reported[..])
-            }
-            _ => (&[][..], &[][..]),
+        let (any_too_old, verdicts, reported) = match &self.resolver {
+            Some(resolver) if decided => (
+                resolver.any_too_old,
+                views::verdict_bytes(&resolver.verdicts.verdicts),
+                &resolver.reported[..],
+            ),
+            _ => (false, &[][..], &[][..]),
         };
-        Outcome { status, needed, available, verdicts, reported }
+        Outcome { status, needed, available, any_too_old, verdicts, reported }
     }
 
     /// Judges a batch that another history has decided, compares, and applies what that one committed.

@@ -25,6 +25,7 @@ pub(crate) const LAYOUT: u64 = number(&[
     offset_of!(ReportedRead, transaction) as u64,
     offset_of!(ReportedRead, read) as u64,
     size_of::<Outcome<'static>>() as u64,
+    offset_of!(Outcome<'static>, any_too_old) as u64,
     offset_of!(Outcome<'static>, verdicts) as u64,
     offset_of!(Outcome<'static>, reported) as u64,
     size_of::<Comparison>() as u64,

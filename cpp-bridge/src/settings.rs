@@ -42,7 +42,7 @@ impl Default for Values {
         Values {
             history: Choice::Tree,
             budget_bytes: DEFAULT_BUDGET,
-            backing: Backing::Heap,
+            backing: Backing::preferred(),
             vector_search: true,
         }
     }

@@ -70,34 +70,35 @@ fn succeed(command: &mut Command) -> String {
     stdout.into_owned()
 }
 
-/// The static library, and the folder of the generated C++: what cargo has built for this test, asked for once more.
-fn library() -> (PathBuf, PathBuf) {
+/// Builds a part of this package, as it was built for this test; the messages about it.
+fn cargo_build(part: &[&str]) -> Vec<serde_json::Value> {
     let profile = if cfg!(debug_assertions) { "test" } else { "release" };
     let target =
         Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("cargo puts it into the target folder");
-    let messages = succeed(
+    let said = succeed(
         Command::new(env!("CARGO"))
             .current_dir(package())
-            .args([
-                "build",
-                "--lib",
-                "--offline",
-                "--message-format=json",
-                "--profile",
-                profile,
-                "--target-dir",
-            ])
+            .arg("build")
+            .args(part)
+            .args(["--offline", "--message-format=json", "--profile", profile, "--target-dir"])
             .arg(target),
     );
+    let messages = said.lines().map(|line| serde_json::from_str(line).expect("cargo speaks JSON"));
+    let ours = |message: &serde_json::Value| {
+        message["package_id"].as_str().is_some_and(|id| id.contains("cpp-bridge"))
+    };
+    messages.filter(ours).collect()
+}
+
+/// The static library, and the folder of the generated C++: what cargo has built for this test, asked for once more.
+fn library() -> (PathBuf, PathBuf) {
     let (mut archive, mut generated) = (None, None);
-    for line in messages.lines() {
-        let message: serde_json::Value = serde_json::from_str(line).expect("cargo speaks JSON");
-        let ours = message["package_id"].as_str().is_some_and(|id| id.contains("cpp-bridge"));
+    for message in cargo_build(&["--lib"]) {
         let files = message["filenames"].as_array().into_iter().flatten();
-        for file in files.filter_map(|file| file.as_str()).filter(|file| ours && file.ends_with(".a")) {
+        for file in files.filter_map(|file| file.as_str()).filter(|file| file.ends_with(".a")) {
             archive = Some(PathBuf::from(file));
         }
-        if let (true, Some(out)) = (ours, message["out_dir"].as_str()) {
+        if let Some(out) = message["out_dir"].as_str() {
             generated = Some(Path::new(out).join("cxxbridge"));
         }
     }
@@ -309,6 +310,38 @@ fn a_bad_value_stops_the_process_with_one_line() {
             assert_eq!(stderr.lines().count(), 1, "{stderr}");
         }
     }
+}
+
+/// The instructions that a command executes inside functions of this name, by callgrind.
+fn instructions(function: &str, command: &[&str]) -> u64 {
+    let output = run(Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--collect-atstart=no"])
+        .arg(format!("--toggle-collect=*{function}*"))
+        .args(command));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    let collected =
+        said.lines().find_map(|line| line.split("Collected : ").nth(1)).expect("callgrind says how many");
+    collected.trim().parse().expect("a number")
+}
+
+/// The bridge's overhead over calling Rust directly, in instructions. Needs valgrind, and is only of use in release.
+#[test]
+#[ignore = "minutes under valgrind; in release, on the full captures"]
+fn the_bridge_costs_at_most_three_percent_of_a_batch() {
+    let folder = shared_captures_dir().unwrap_or_else(captures_dir);
+    let capture = plain(&folder.join("bench-skiplist.fdbcap.zst"), &scratch("overhead"));
+    let capture = capture.to_str().expect("plain names");
+    let toolchain = Toolchain { name: "g++ -O3", compiler: "g++", flags: &["-O3"] };
+    let driver = build(toolchain, &library()).expect("g++ is there");
+    let program = driver.program.to_str().expect("plain names");
+    let through = instructions("Decided::decide", &[program, "replay", capture]);
+    let built = cargo_build(&["--example", "direct"]);
+    let example = built.iter().find_map(|message| message["executable"].as_str()).expect("a program");
+    let directly = instructions("decide_directly", &[example, capture]);
+    let overhead = (through as f64 / directly as f64 - 1.0) * 100.0;
+    eprintln!("{through} instructions through the bridge, {directly} directly: {overhead:.2} % more");
+    assert!(overhead <= 3.0, "{overhead:.2} %");
 }
 
 #[test]
