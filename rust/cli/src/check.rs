@@ -21,6 +21,9 @@ use std::time::Instant;
 /// A history lives this many transactions long; then a fresh one starts, from the next seed.
 const TRANSACTIONS_PER_HISTORY: u64 = 25_000;
 
+/// The same where reads are wide: model and witness go through all that a read covers.
+const TRANSACTIONS_PER_WIDE_HISTORY: u64 = 5_000;
+
 /// From this many transactions on, every kind of decision has to have occurred.
 const ENOUGH_FOR_EVERY_KIND: u64 = 10_000;
 
@@ -181,7 +184,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     let mut seed = args.seed;
     while counts.transactions < args.transactions && failures == 0 {
         let left = args.transactions - counts.transactions;
-        let batches = || batches(&args.shape, seed, left.min(TRANSACTIONS_PER_HISTORY));
+        let batches = || batches(&args.shape, seed, left.min(transactions_per_history(&args.shape)));
         let mut comparison = sets.fresh(seed)?;
         for (number, buf) in batches()?.enumerate() {
             if let Err(difference) = comparison.step(&buf.batch(&buf.ranges())) {
@@ -237,6 +240,10 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
 
 fn batches(shape: &str, seed: u64, transactions: u64) -> Result<RandomBatches, Error> {
     RandomBatches::new(shape, seed, transactions).ok_or_else(|| Error::UnknownShape(shape.to_owned()))
+}
+
+fn transactions_per_history(shape: &str) -> u64 {
+    if shape == wide_reads::SHAPE { TRANSACTIONS_PER_WIDE_HISTORY } else { TRANSACTIONS_PER_HISTORY }
 }
 
 fn shape_help() -> String {
