@@ -28,6 +28,9 @@ pub(crate) struct Intake {
     pub(crate) owners: Vec<u32>,
     /// How many distinct keys the endpoints have.
     pub(crate) distinct: u32,
+    /// How many ranges were taken out because they cover no key. The reads of a transaction that is too old
+    /// are not looked at.
+    pub(crate) empty: u32,
     /// The length of the batch's common prefix.
     prefix: usize,
 }
@@ -123,6 +126,7 @@ impl Intake {
         self.limits.clear();
         self.limits.resize(count, SILENT);
         self.owners.clear();
+        self.empty = 0;
         verdicts.clear();
         self.prefix = common_prefix(batch.ranges);
         let prefix = self.prefix;
@@ -161,6 +165,7 @@ impl Intake {
                 let end = Endpoint::new(range.end, prefix, end, id);
                 let shape = shape(range, begin, end);
                 if shape == Shape::Empty {
+                    self.empty += 1;
                     continue;
                 }
                 if at < reads {

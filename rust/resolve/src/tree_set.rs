@@ -63,6 +63,12 @@ impl TreeSet {
         &self.tree
     }
 
+    /// How many ranges of the batch judged last were taken out because they cover no key. The reads of a
+    /// transaction that is too old are not looked at.
+    pub fn empty_ranges(&self) -> u32 {
+        self.intake.empty
+    }
+
     /// The effective oldest that a batch with this `oldest` is judged by.
     fn oldest_with(&self, oldest: Version) -> Version {
         match self.retention {
