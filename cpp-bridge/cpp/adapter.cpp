@@ -1,7 +1,8 @@
 // FoundationDB's ConflictSet surface over three histories: the tree, the original skip list, or both (shadow mode).
 //
-// The class ConflictBatch is declared in FoundationDB's header, and used as it is: its members `cs`, `transactionCount`, `bugs` and
-// those of the report are in use here; the arrays of the original's algorithm stay empty, but their element types must be complete.
+// The class ConflictBatch is declared in FoundationDB's header, and used as it is: its members `cs`,
+// `transactionCount`, `bugs` and those of the report are in use here; the arrays of the original's algorithm stay
+// empty, but their element types must be complete.
 
 #include "adapter.h"
 
@@ -81,8 +82,8 @@ struct ConflictSet {
 		}
 	}
 
-	// The tree cannot go on. Where it answers, neither can the resolver: the error ends its role, and a recovery makes another.
-	// Where the original answers, it goes on alone.
+	// The tree cannot go on. Where it answers, neither can the resolver: the error ends its role, and a recovery
+	// makes another. Where the original answers, it goes on alone.
 	void failed() {
 		TraceEvent(SevError, "ResolverTreeFailed")
 		    .detail("History", toString(rb::settings().history_name()))
@@ -115,7 +116,8 @@ struct ConflictSet {
 		}
 	}
 
-	// Traces the tree's figures, if the last time is long enough ago. There is no network, and no trace, in skipListTest.
+	// Traces the tree's figures, if the last time is long enough ago. There is no network, and no trace, in
+	// skipListTest.
 	void traceFigures() {
 		if (!g_network || !tree || now() < nextTrace) {
 			return;
@@ -133,6 +135,7 @@ struct ConflictSet {
 		    .detail("TooOldByCutoff", static_cast<int64_t>(figures.too_old_by_cutoff))
 		    .detail("Reclamations", static_cast<int64_t>(figures.reclamations))
 		    .detail("Fallbacks", static_cast<int64_t>(figures.fallbacks))
+		    .detail("EmptyRanges", static_cast<int64_t>(figures.empty_ranges))
 		    .detail("Differences", static_cast<int64_t>(figures.differences));
 	}
 
@@ -169,7 +172,8 @@ struct ConflictSet {
 				}
 			}
 			if (report && !tooOld && reads > 0) {
-				// The original has an entry for every transaction that could be reported, and the reply's size depends on it.
+				// The original has an entry for every transaction that could be reported, and the reply's size
+				// depends on it.
 				(*conflictingReads)[t];
 			}
 		}

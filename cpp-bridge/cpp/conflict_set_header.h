@@ -1,4 +1,5 @@
-// FoundationDB's own header of its conflict set, wherever the release has it; see fdb-patches/README.md for the releases.
+// FoundationDB's own header of its conflict set, wherever the release has it; see fdb-patches/README.md for the
+// releases.
 #pragma once
 
 #if __has_include("fdbserver/ConflictSet.h")

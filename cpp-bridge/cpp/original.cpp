@@ -1,4 +1,5 @@
-// Compiled with the definitions of original_names.txt: what the header declares here is the original under its new names.
+// Compiled with the definitions of original_names.txt: what the header declares here is the original under its new
+// names.
 #include "original.h"
 
 #include "conflict_set_header.h"

@@ -1,5 +1,6 @@
-// FoundationDB's own conflict set, under neutral names. Its source is compiled unchanged, with its symbols renamed by the
-// definitions in original_names.txt; original.cpp is compiled with the same ones, and sees the header under the new names.
+// FoundationDB's own conflict set, under neutral names. Its source is compiled unchanged, with its symbols renamed by
+// the definitions in original_names.txt; original.cpp is compiled with the same ones, and sees the header under the
+// new names.
 #pragma once
 
 #include <cstdint>

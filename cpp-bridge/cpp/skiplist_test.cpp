@@ -1,5 +1,5 @@
-// What `fdbserver -r skiplisttest` runs: FoundationDB's own test of its skip list, and then its workload once on the skip list and
-// once on the tree, both behind the same calls that a resolver makes.
+// What `fdbserver -r skiplisttest` runs: FoundationDB's own test of its skip list, and then its workload once on the
+// skip list and once on the tree, both behind the same calls that a resolver makes.
 #include "adapter.h"
 
 #include <chrono>

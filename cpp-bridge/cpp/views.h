@@ -1,4 +1,5 @@
-// The views of one batch, in the two rows that cross the bridge. The rows are kept from batch to batch; no key is copied.
+// The views of one batch, in the two rows that cross the bridge. The rows are kept from batch to batch; no key is
+// copied.
 #pragma once
 
 #include <algorithm>
@@ -95,7 +96,8 @@ public:
 		rowOfRanges.reserve(ranges);
 	}
 
-	// Adds a transaction that fits, with the first `reads` of its read ranges and the first `writes` of its write ranges.
+	// Adds a transaction that fits, with the first `reads` of its read ranges and the first `writes` of its write
+	// ranges.
 	void add(const CommitTransactionRef& transaction, int64_t readVersion, bool report, size_t reads, size_t writes) {
 		TransactionView* view = rowOfTransactions.take(1);
 		view->read_version = readVersion;

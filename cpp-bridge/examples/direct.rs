@@ -1,4 +1,5 @@
-//! Replays plain captures through the tree without the bridge: what `tests/cpp.rs` measures the bridge against.
+//! Replays plain captures through the tree without the bridge: what `tests/cpp.rs` measures the bridge
+//! against.
 
 use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{Batch, ConflictSet, Verdicts};

@@ -1,4 +1,5 @@
-//! The boundary: every type and function that C++ sees. What it holds is plain: numbers, views, and handles to what Rust owns.
+//! The boundary: every type and function that C++ sees. What it holds is plain: numbers, views, and
+//! handles to what Rust owns.
 #![allow(unsafe_code)]
 
 use crate::history::{TreeHistory, make_tree};
@@ -26,7 +27,8 @@ pub(crate) mod ffi {
     enum Status {
         /// As it should.
         Done,
-        /// The verdicts stand, but the budget could not hold the writes: the history was cleared at the batch's version.
+        /// The verdicts stand, but the budget could not hold the writes: the history was cleared at the
+        /// batch's version.
         FellBack,
         /// The batch cannot be resolved, and the history is as it was before. The message says why.
         Refused,
@@ -42,7 +44,8 @@ pub(crate) mod ffi {
         end_length: usize,
     }
 
-    /// A transaction: its reads are `reads` ranges from `first` on, its writes the `writes` ranges after them.
+    /// A transaction: its reads are `reads` ranges from `first` on, its writes the `writes` ranges after
+    /// them.
     struct TransactionView {
         read_version: i64,
         report: bool,
@@ -77,8 +80,8 @@ pub(crate) mod ffi {
         status: Status,
         needed: u64,
         available: u64,
-        /// Transactions that the two histories decide differently, the cutoff's work apart. If there are any, the message
-        /// describes the first.
+        /// Transactions that the two histories decide differently, the cutoff's work apart. If there are
+        /// any, the message describes the first.
         differences: u64,
     }
 
@@ -90,7 +93,8 @@ pub(crate) mod ffi {
         budget_bytes: u64,
         /// How far back from the last batch's version the history reaches.
         retained_versions: i64,
-        /// The greatest version at or below which the history can no longer tell writes apart; -1 before there is one.
+        /// The greatest version at or below which the history can no longer tell writes apart; -1 before
+        /// there is one.
         cutoff: i64,
         /// Transactions that were too old by the cutoff alone.
         too_old_by_cutoff: u64,
@@ -98,6 +102,8 @@ pub(crate) mod ffi {
         reclamations: u64,
         /// Batches that the budget could not hold.
         fallbacks: u64,
+        /// Ranges that covered no key, and were left out.
+        empty_ranges: u64,
         /// Transactions that the two histories decided differently, in shadow mode.
         differences: u64,
     }
@@ -130,8 +136,9 @@ pub(crate) mod ffi {
             transactions: &[TransactionView],
             ranges: &[RangeView],
         ) -> Outcome<'a>;
-        /// Judges a batch that another history has decided, compares (if `compare`), and applies what that one committed.
-        /// Where it does not compare, the two may hold different writes up to this batch.
+        /// Judges a batch that another history has decided, compares (if `compare`), and applies what
+        /// that one committed. Where it does not compare, the two may hold different writes up to this
+        /// batch.
         ///
         /// # Safety
         /// As for `resolve`.

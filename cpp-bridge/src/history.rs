@@ -30,6 +30,7 @@ pub(crate) struct Resolver {
     base: Version,
     pub(crate) too_old_by_cutoff: u64,
     fallbacks: u64,
+    pub(crate) empty_ranges: u64,
 }
 
 impl Resolver {
@@ -44,11 +45,13 @@ impl Resolver {
             base: Version::ZERO,
             too_old_by_cutoff: 0,
             fallbacks: 0,
+            empty_ranges: 0,
         }
     }
 
     fn resolve(&mut self, batch: &Batch<'_>) -> Result<Option<Fallback>, BatchError> {
         self.set.judge(batch, &mut self.verdicts)?;
+        self.empty_ranges += u64::from(self.set.empty_ranges());
         let result = self.set.commit(batch, &self.verdicts);
         let oldest = self.set.effective_oldest();
         let fallback = self.fall_back(batch.version, result)?;
@@ -70,8 +73,9 @@ impl Resolver {
         self.too_old_by_cutoff += by_cutoff.count() as u64;
     }
 
-    /// Where a commit ended because the budget could not hold it, gives every key the batch's version: whatever was read below
-    /// it conflicts from here on, so that no write that is missing can be missed.
+    /// Where a commit ended because the budget could not hold it, gives every key the batch's version:
+    /// whatever was read below it conflicts from here on, so that no write that is missing can be
+    /// missed.
     pub(crate) fn fall_back(
         &mut self,
         version: Version,
@@ -109,6 +113,7 @@ impl Resolver {
             too_old_by_cutoff: self.too_old_by_cutoff,
             reclamations: tree.stats().reclamations,
             fallbacks: self.fallbacks,
+            empty_ranges: self.empty_ranges,
             differences: self.shadow.differences,
         }
     }

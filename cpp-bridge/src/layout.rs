@@ -6,8 +6,8 @@ use std::mem::offset_of;
 /// Raised when a call's meaning changes and no size or place does.
 const REVISION: u64 = 1;
 
-/// The layout number of the Rust side: FNV-1a over the revision, and the sizes and places of everything that crosses. The C++ side
-/// computes its own in `cpp/layout.h`, in the same order.
+/// The layout number of the Rust side: FNV-1a over the revision, and the sizes and places of everything
+/// that crosses. The C++ side computes its own in `cpp/layout.h`, in the same order.
 pub(crate) const LAYOUT: u64 = number(&[
     REVISION,
     size_of::<RangeView>() as u64,

@@ -8,8 +8,8 @@
 //! | errors | a status in the outcome, and a message to ask for; nothing is thrown |
 //! | a panic | is caught here, and is the status `Broken`; it never unwinds into C++ |
 //!
-//! Both sides compute a [layout number](layout) from the sizes and places of everything that crosses; a history is only
-//! made if they are equal.
+//! Both sides compute a [layout number](layout) from the sizes and places of everything that crosses; a
+//! history is only made if they are equal.
 //!
 //! # Files
 //! | file | holds |

@@ -1,6 +1,7 @@
 //! The environment variables, read once when the process starts.
 //!
-//! The table for operators stands in `fdb-patches/OPERATORS.md`; what each variable allows is said here, in the words of the error.
+//! The table for operators stands in `fdb-patches/OPERATORS.md`; what each variable allows is said here,
+//! in the words of the error.
 
 use crate::bridge::ffi::Choice;
 use resolver_index::{Backing, Config, LEAST_BUDGET};

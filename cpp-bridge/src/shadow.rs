@@ -1,10 +1,11 @@
 //! The tree beside another history that answers: judge, compare, apply what the other committed.
 //!
 //! # What is a difference
-//! Both histories hold the same writes, so that every decision must be the same, with one exception: what lies below the tree's
-//! cutoff the tree cannot decide. A transaction that is too old there, and was not read below `oldest`, is *excused*: it is counted
-//! and no difference. Other transactions of the batch are decided as if the tree had decided the excused ones as the other did:
-//! whether they commit is what later transactions of the batch depend on.
+//! Both histories hold the same writes, so that every decision must be the same, with one exception:
+//! what lies below the tree's cutoff the tree cannot decide. A transaction that is too old there, and
+//! was not read below `oldest`, is *excused*: it is counted and no difference. Other transactions of the
+//! batch are decided as if the tree had decided the excused ones as the other did: whether they commit
+//! is what later transactions of the batch depend on.
 
 use crate::bridge::ffi::ReportedRead;
 use crate::history::{Fallback, Resolver};
@@ -19,7 +20,8 @@ const SHOWN_READS: usize = 16;
 pub(crate) struct Shadow {
     /// Transactions decided differently so far.
     pub(crate) differences: u64,
-    /// The version of the last batch that was not compared: up to it, the histories may hold different writes.
+    /// The version of the last batch that was not compared: up to it, the histories may hold different
+    /// writes.
     unsure: Option<Version>,
     theirs: Verdicts,
     excused: Vec<bool>,
@@ -49,7 +51,8 @@ fn verdict(byte: u8) -> Verdict {
 }
 
 impl Resolver {
-    /// Judges a batch that another history has decided, compares (if `compare`), and applies what that one committed.
+    /// Judges a batch that another history has decided, compares (if `compare`), and applies what that
+    /// one committed.
     pub(crate) fn follow(
         &mut self,
         batch: &Batch<'_>,
@@ -78,6 +81,7 @@ impl Resolver {
         batch: &Batch<'_>,
     ) -> Result<(Option<Fallback>, Option<Differences>), BatchError> {
         self.set.judge(batch, &mut self.verdicts)?;
+        self.empty_ranges += u64::from(self.set.empty_ranges());
         let oldest = self.set.effective_oldest().max(batch.oldest);
         let mut excused_any = 0;
         shadow.excused.clear();
@@ -103,7 +107,8 @@ impl Resolver {
         };
         let fallback = self.fall_back(batch.version, ended)?;
         if fallback.is_some() {
-            // The other history goes on with what it has: what was read before is undecidable here, not in conflict.
+            // The other history goes on with what it has: what was read before is undecidable here, not
+            // in conflict.
             self.set.set_floor(batch.version);
         }
         shadow.differences += differences.as_ref().map_or(0, |differences| differences.count);
@@ -148,8 +153,8 @@ fn decision(verdict: Verdict, reads: &[u32]) -> String {
     text
 }
 
-/// The batch in which excused transactions read nothing, and write only if the other history committed them: so the tree decides
-/// them like the other, and everybody else beside them.
+/// The batch in which excused transactions read nothing, and write only if the other history committed
+/// them: so the tree decides them like the other, and everybody else beside them.
 fn substitute<'a>(
     batch: &Batch<'a>,
     excused: &[bool],

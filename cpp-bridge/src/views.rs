@@ -17,8 +17,8 @@ const _: () = {
     assert!(offset_of!(Transaction, writes) == offset_of!(TransactionView, writes));
 };
 
-// So is a range: a slice's reference is its address, then its length. Rust does not promise that order, so it is looked at,
-// by the compiler: a length taken for an address fails to compile.
+// So is a range: a slice's reference is its address, then its length. Rust does not promise that order,
+// so it is looked at, by the compiler: a length taken for an address fails to compile.
 const _: () = {
     assert!(size_of::<KeyRange<'static>>() == size_of::<RangeView>());
     assert!(align_of::<KeyRange<'static>>() == align_of::<RangeView>());
@@ -48,7 +48,8 @@ pub(crate) unsafe fn batch<'a>(
     transactions: &'a [TransactionView],
     ranges: &'a [RangeView],
 ) -> Batch<'a> {
-    // SAFETY: the assertions above: the same bytes mean the same; every value of the fields is legal, `bool` on both sides.
+    // SAFETY: the assertions above: the same bytes mean the same; every value of the fields is legal,
+    // `bool` on both sides.
     let transactions = unsafe { transmute::<&'a [TransactionView], &'a [Transaction]>(transactions) };
     // SAFETY: the assertions above: the same bytes mean the same; the caller vouches for the pointers.
     let ranges = unsafe { transmute::<&'a [RangeView], &'a [KeyRange<'a>]>(ranges) };

@@ -1,5 +1,5 @@
-//! The C++ side without FoundationDB: the adapter over stand-in headers, compiled with every compiler that is there, linked with
-//! the static library, and driven by `tests/cpp/main.cpp`.
+//! The C++ side without FoundationDB: the adapter over stand-in headers, compiled with every compiler
+//! that is there, linked with the static library, and driven by `tests/cpp/main.cpp`.
 #![allow(clippy::print_stderr, reason = "says what is skipped, and why")]
 
 use resolver_workloads::capture::{
@@ -90,7 +90,8 @@ fn cargo_build(part: &[&str]) -> Vec<serde_json::Value> {
     messages.filter(ours).collect()
 }
 
-/// The static library, and the folder of the generated C++: what cargo has built for this test, asked for once more.
+/// The static library, and the folder of the generated C++: what cargo has built for this test, asked
+/// for once more.
 fn library() -> (PathBuf, PathBuf) {
     let (mut archive, mut generated) = (None, None);
     for message in cargo_build(&["--lib"]) {
@@ -287,6 +288,11 @@ fn replies_have_the_entries_that_the_originals_have() {
 }
 
 #[test]
+fn empty_ranges_are_left_out_and_counted() {
+    drive("empty-ranges", &["tree", "shadow"], &[]);
+}
+
+#[test]
 fn errors_and_panics_cross_as_values() {
     drive("boundary", &["tree", "shadow"], &[]);
 }
@@ -325,7 +331,8 @@ fn instructions(function: &str, command: &[&str]) -> u64 {
     collected.trim().parse().expect("a number")
 }
 
-/// The bridge's overhead over calling Rust directly, in instructions. Needs valgrind, and is only of use in release.
+/// The bridge's overhead over calling Rust directly, in instructions. Needs valgrind, and is only of use
+/// in release.
 #[test]
 #[ignore = "minutes under valgrind; in release, on the full captures"]
 fn the_bridge_costs_at_most_three_percent_of_a_batch() {

@@ -1,4 +1,5 @@
-//! The overlay's configure step, over small projects with the layouts of FoundationDB's releases. Needs CMake; skipped without.
+//! The overlay's configure step, over small projects with the layouts of FoundationDB's releases. Needs
+//! CMake; skipped without.
 #![allow(clippy::print_stderr, reason = "says what is skipped, and why")]
 
 use std::fs;

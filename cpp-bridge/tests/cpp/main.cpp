@@ -1,5 +1,5 @@
-// The C++ side, driven as a resolver drives it. Every command prints what it has found and exits 0, or says what is wrong and
-// exits 1; which history answers says the environment, as in a server. The caller is tests/cpp.rs.
+// The C++ side, driven as a resolver drives it. Every command prints what it has found and exits 0, or says what is
+// wrong and exits 1; which history answers says the environment, as in a server. The caller is tests/cpp.rs.
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -139,9 +139,9 @@ class Capture {
 	StringRef key() {
 		const uint32_t length = number<uint32_t>();
 		// An empty key has no address, as in a default-made StringRef.
-		StringRef key = length ? StringRef(reinterpret_cast<const uint8_t*>(bytes.data() + at), static_cast<int>(length)) : StringRef();
+		const uint8_t* begin = reinterpret_cast<const uint8_t*>(bytes.data() + at);
 		at += length;
-		return key;
+		return length ? StringRef(begin, static_cast<int>(length)) : StringRef();
 	}
 
 public:
@@ -202,7 +202,13 @@ void replay(const std::vector<const char*>& paths) {
 				    const Decided decided = decide(set.set, input);
 				    for (size_t t = 0; t < input.transactions.size(); t++) {
 					    if (decided.verdicts[t] != recorded.verdicts[t] || decided.reported[t] != recorded.reported[t]) {
-						    fprintf(stderr, "%s: batch %zu, transaction %zu: recorded %d, decided %d\n", path, batches, t, recorded.verdicts[t], decided.verdicts[t]);
+						    fprintf(stderr,
+						            "%s: batch %zu, transaction %zu: recorded %d, decided %d\n",
+						            path,
+						            batches,
+						            t,
+						            recorded.verdicts[t],
+						            decided.verdicts[t]);
 						    mismatches++;
 					    }
 				    }
@@ -279,7 +285,8 @@ void twoSets() {
 		onRight.add(version - 2, true);
 		onRight.read("a", "b");
 		onRight.write("a", "a1");
-		// On the left each has seen the write before; on the right only every second, after a loser. The first reads below all versions.
+		// On the left each has seen the write before; on the right only every second, after a loser. The first reads
+		// below all versions.
 		EXPECT(decide(left.set, onLeft).verdicts[0] == 3);
 		const Decided decided = decide(right.set, onRight);
 		const bool commits = version % 2 == 0;
@@ -314,7 +321,8 @@ void fallback() {
 	EXPECT(event.severity == SevWarnAlways && event.get("Version") == "20");
 	EXPECT(std::stoll(event.get("NeededBytes")) > std::stoll(event.get("AvailableBytes")));
 
-	// Who read before the batch conflicts, wherever it read; who read at it does not. In shadow mode the original knows better.
+	// Who read before the batch conflicts, wherever it read; who read at it does not. In shadow mode the original
+	// knows better.
 	Input after;
 	after.version = 30;
 	after.oldest = -90;
@@ -340,7 +348,8 @@ void fallback() {
 	EXPECT(traced("ResolverShadowDifference") == 0);
 }
 
-// Under the least budget, more history than it holds: a cutoff above `oldest`, and transactions that only the tree finds too old.
+// Under the least budget, more history than it holds: a cutoff above `oldest`, and transactions that only the tree
+// finds too old.
 void cutoff() {
 	INetwork network;
 	g_network = &network;
@@ -502,6 +511,38 @@ void entries() {
 	EXPECT(committed.size() == 19);
 }
 
+// Ranges that cover no key decide nothing and write nothing, but a transaction with one has read.
+void emptyRanges() {
+	INetwork network;
+	g_network = &network;
+	Set set;
+	Input first;
+	first.version = 10;
+	first.oldest = -90;
+	first.add(0);
+	first.write("k", "k");
+	first.write("m", "c");
+	first.write("x", "y");
+	EXPECT((decide(set.set, first).verdicts == std::vector<uint8_t>{ 3 }));
+	Input second;
+	second.version = 20;
+	second.oldest = 8;
+	second.add(9, true);
+	second.read("z", "a");
+	second.read("d", "m");
+	second.read("x", "x1");
+	second.add(7);
+	second.read("q", "q");
+	second.add(9);
+	second.read("x", "x");
+	network.time = 5;
+	const Decided decided = decide(set.set, second);
+	EXPECT((decided.verdicts == std::vector<uint8_t>{ 0, 1, 3 }));
+	EXPECT(decided.reported[0] == std::set<int>{ 2 });
+	// The reads of who is too old are not looked at.
+	EXPECT(lastTraced("ResolverTree").get("EmptyRanges") == "4");
+}
+
 // What crosses the bridge when something is wrong: values, never an exception, never an unwinding panic.
 void boundary() {
 	const rb::Settings& settings = rb::settings();
@@ -555,11 +596,13 @@ void boundary() {
 
 int main(int argc, char** argv) {
 	const std::string command = argc > 1 ? argv[1] : "";
-	const std::map<std::string, void (*)()> commands{ { "lifetimes", lifetimes }, { "two-sets", twoSets },
-		                                              { "fallback", fallback },   { "cutoff", cutoff },
-		                                              { "difference", difference }, { "bugs", bugs },
-		                                              { "entries", entries },     { "boundary", boundary },
-		                                              { "skiplisttest", skipListTest } };
+	const std::map<std::string, void (*)()> commands{
+		{ "lifetimes", lifetimes },   { "two-sets", twoSets },
+		{ "fallback", fallback },     { "cutoff", cutoff },
+		{ "difference", difference }, { "bugs", bugs },
+		{ "entries", entries },       { "empty-ranges", emptyRanges },
+		{ "boundary", boundary },     { "skiplisttest", skipListTest },
+	};
 	if (command == "replay") {
 		replay(std::vector<const char*>(argv + 2, argv + argc));
 	} else if (const auto found = commands.find(command); found != commands.end()) {

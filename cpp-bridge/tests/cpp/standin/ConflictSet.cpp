@@ -1,4 +1,5 @@
-// In place of FoundationDB's skip list: the plainest conflict set that decides like it, compiled under the original's new names.
+// In place of FoundationDB's skip list: the plainest conflict set that decides like it, compiled under the original's
+// new names.
 #include "fdbserver/ConflictSet.h"
 
 #include <algorithm>
