@@ -165,6 +165,24 @@ impl<'a> LeafView<'a> {
             return (from, false);
         }
         let mut at = from + search.below(&self.heads[from..], query.place.head);
+        if query.place.length == LONG {
+            // Keys alike for as long as their heads: halve the row of them first.
+            let stop = match query.place.head.checked_add(1) {
+                Some(next) => from + search.below(&self.heads[from..], next),
+                None => self.len(),
+            };
+            let mut high = stop;
+            while high - at > 4 {
+                let middle = at + (high - at) / 2;
+                if self.is_dead_tail(search, middle, query, expired) {
+                    break;
+                }
+                match self.compare_equal_heads(middle, query, stats) {
+                    Ordering::Less => at = middle + 1,
+                    Ordering::Equal | Ordering::Greater => high = middle,
+                }
+            }
+        }
         while at < self.len() && self.heads[at] == query.place.head {
             if self.is_dead_tail(search, at, query, expired) {
                 at += 1;
