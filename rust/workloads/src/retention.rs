@@ -19,12 +19,14 @@ use resolver_types::{Batch, ConflictSet, Verdict, Verdicts, Version};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// A window is sought to one part in so many.
-const WINDOW_PARTS: u64 = 128;
+/// A window is sought to one part in so many of what fills the budget without expiry, or until the budget is used up to one part in so many.
+const WINDOW_PARTS: u64 = 64;
+const USED_UP_PARTS: u64 = 64;
 
-/// A window that is only tried is replayed for so many times its length: filled once, and then long enough for the expiry, which goes round
-/// once in less than a window, to have met all that it fills.
-const WINDOWS_PER_TRY: u64 = 6;
+/// Tries before those over the whole trace, and for how many windows each goes on: filled once, and then long enough for the expiry, which goes
+/// round about once in a window, to have met all that it fills.
+const SHORT_TRIES: usize = 2;
+const WINDOWS_PER_TRY: u64 = 4;
 
 /// The follower keeps this many batches: twice what any transaction looks back.
 const FOLLOWER_BATCHES: u64 = 2 * READ_LAG_BATCHES;
@@ -90,9 +92,10 @@ pub struct Calibrated {
     pub tried: Vec<(f64, bool)>,
 }
 
-/// Finds the largest fixed window with which a history stays within the budget: first the number of batches that fill it without any
-/// expiry, then by halving, guided by what each try held. A try ends as soon as it holds too much. What is accepted has
-/// been replayed over the whole trace. `None` where the trace is too short to fill the budget.
+/// Finds the largest fixed window with which a history stays within the budget. First, how many batches fill it without any expiry; then short
+/// tries, each of which says by its peak, nearly in proportion to the window, what to try next; then tries over the whole trace, since a
+/// history also fills slowly. The one that is accepted has run over the whole, and uses the budget up or is followed by one that does not
+/// fit. `None` where the trace is too short to fill the budget, or the budget too small for the shortest window.
 ///
 /// # Errors
 /// When the history cannot be made, or refuses a batch.
@@ -102,57 +105,64 @@ pub fn calibrate(
     tick: &mut dyn FnMut(),
 ) -> Result<Option<Calibrated>, RunError> {
     let resident = ResidentPeak::start();
-    let mut tried = Vec::new();
+    let budget = plan.budget_bytes;
     let filled = try_window(plan, make, None, plan.batches, tick)?;
-    let Some(mut too_large) = filled.exceeded_at else { return Ok(None) };
+    if filled.peak_bytes <= budget {
+        return Ok(None);
+    }
+    let mut too_large = filled.batches;
     let step = (too_large / WINDOW_PARTS).max(1);
-    let mut fits = 0;
+    let mut tried = Vec::new();
     let mut guess = too_large * 5 / 8;
-    let mut windows = WINDOWS_PER_TRY;
-    loop {
-        if too_large - fits <= step {
-            // The one that is left: over the whole trace.
-            if fits == 0 {
-                return Ok(None);
-            }
-            resident.inspect(|resident| resident.reset());
-            let whole = try_window(plan, make, Some(fits), plan.batches, tick)?;
-            if whole.exceeded_at.is_none() {
-                let process_bytes = resident.and_then(|resident| resident.above_start());
-                let (seconds, peak_bytes) = (window_seconds(fits), whole.peak_bytes);
-                return Ok(Some(Calibrated { seconds, peak_bytes, process_bytes, tried }));
-            }
-            // It fills slowly: longer tries, from a window that may well be too small.
-            tried.push((window_seconds(fits), false));
-            too_large = fits;
-            fits = fits * 7 / 8;
-            guess = fits + (too_large - fits) / 2;
-            windows = plan.batches;
-            continue;
+    let by_share =
+        |window: u64, peak: u64| (u128::from(window) * u128::from(budget) / u128::from(peak.max(1))) as u64;
+    for _ in 0..SHORT_TRIES {
+        if too_large < 2 {
+            break;
         }
-        guess = guess.clamp(fits + 1, too_large - 1);
-        let length = plan.batches.min(guess.saturating_mul(windows));
-        let found = try_window(plan, make, Some(guess), length, tick)?;
-        tried.push((window_seconds(guess), found.exceeded_at.is_none()));
-        if found.exceeded_at.is_some() {
+        guess = guess.clamp(1, too_large - 1);
+        let found = try_window(plan, make, Some(guess), guess * WINDOWS_PER_TRY, tick)?;
+        tried.push((window_seconds(guess), found.peak_bytes <= budget));
+        if found.peak_bytes > budget {
             too_large = guess;
-            guess = fits + (too_large - fits) / 2;
-        } else {
+        }
+        guess = by_share(guess, found.peak_bytes);
+    }
+    let mut fits = 0;
+    let mut accepted = None;
+    while too_large - fits > step {
+        guess = guess.clamp(fits + 1, too_large - 1);
+        resident.inspect(|resident| resident.reset());
+        let found = try_window(plan, make, Some(guess), plan.batches, tick)?;
+        let fitted = found.peak_bytes <= budget;
+        tried.push((window_seconds(guess), fitted));
+        if fitted {
             fits = guess;
-            // Memory is nearly in proportion to the window: just above what that says, so that the next try decides.
-            let by_share =
-                u128::from(guess) * u128::from(plan.budget_bytes) / u128::from(found.peak_bytes.max(1));
-            guess = by_share as u64 + step;
+            accepted = Some(Calibrated {
+                seconds: window_seconds(guess),
+                peak_bytes: found.peak_bytes,
+                process_bytes: resident.and_then(|resident| resident.above_start()),
+                tried: Vec::new(),
+            });
+            if found.peak_bytes >= budget - budget / USED_UP_PARTS {
+                break;
+            }
+            guess = by_share(guess, found.peak_bytes).max(fits + step);
+        } else {
+            too_large = guess;
+            guess = by_share(guess, found.peak_bytes);
         }
     }
+    Ok(accepted.map(|accepted| Calibrated { tried, ..accepted }))
 }
 
 struct Tried {
     peak_bytes: u64,
-    /// The batch after which the history held more than the budget.
-    exceeded_at: Option<u64>,
+    /// How many batches it took: all that were asked for, or those after which the history held far more than the budget.
+    batches: u64,
 }
 
+/// Replays so many batches with a window. Without one, until the budget is passed.
 fn try_window(
     plan: &Plan,
     make: Maker<'_>,
@@ -163,16 +173,20 @@ fn try_window(
     let mut set = make()?;
     let mut verdicts = Verdicts::default();
     let name = set.name();
-    for (index, buf) in (0..batches).zip(plan.trace()) {
+    // A window that is a little too large tells by how much.
+    let limit = if window.is_some() { plan.budget_bytes / 4 * 5 } else { plan.budget_bytes };
+    let mut done = 0;
+    for buf in plan.trace().take(usize::try_from(batches).unwrap_or(usize::MAX)) {
         let ranges = buf.ranges();
         let batch = with_window(buf.batch(&ranges), window);
-        decide(&mut *set, &batch, &mut verdicts).map_err(numbered(name, index))?;
+        decide(&mut *set, &batch, &mut verdicts).map_err(numbered(name, done))?;
+        done += 1;
         tick();
-        if set.peak_memory_bytes() > plan.budget_bytes {
-            return Ok(Tried { peak_bytes: set.peak_memory_bytes(), exceeded_at: Some(index) });
+        if set.peak_memory_bytes() > limit {
+            break;
         }
     }
-    Ok(Tried { peak_bytes: set.peak_memory_bytes(), exceeded_at: None })
+    Ok(Tried { peak_bytes: set.peak_memory_bytes(), batches: done })
 }
 
 /// A batch of a replay under a budget, after its commit.
