@@ -1,7 +1,7 @@
 //! How a tree is made.
 
 use crate::planted::Planted;
-use crate::pool::{BLOCK_BYTES, Backing, PAGE_BYTES, PoolError};
+use crate::pool::{BLOCK_BYTES, Backing, PAGE_BYTES, PoolError, Refusals};
 use resolver_types::MAX_END_LENGTH;
 use thiserror::Error;
 
@@ -19,6 +19,8 @@ pub struct Config {
     pub stamp_limit: u32,
     /// A bug on purpose; none that could be planted without the feature `planted-bugs`.
     pub planted: Planted,
+    /// Address space that is refused on purpose; none can be without the feature `fuzzing`.
+    pub refusals: Refusals,
 }
 
 impl Default for Config {
@@ -29,6 +31,7 @@ impl Default for Config {
             vector_search: true,
             stamp_limit: u32::MAX - 1,
             planted: Planted::default(),
+            refusals: Refusals::default(),
         }
     }
 }

@@ -105,6 +105,8 @@
 mod batch;
 mod config;
 mod dump;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod keys;
 mod layout;
 mod node;
@@ -124,7 +126,7 @@ pub use batch::{Endpoint, EndpointKind, Probes, ReadSink, Write};
 pub use config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget};
 pub use dump::{EntryLayout, LeafLayout};
 pub use planted::{Bug, Planted};
-pub use pool::Backing;
+pub use pool::{Backing, Refusals};
 pub use stats::Stats;
 pub use tree::{Blocks, Tree};
 pub use validate::{Broken, Shape};

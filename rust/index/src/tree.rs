@@ -79,7 +79,7 @@ impl Tree {
         // The side tables' bytes come off the top, whole pages of them: what is left is the pool's.
         let side_bytes = Versions::side_bytes(budget / BLOCK_BYTES as u64);
         let side_pages = if config.planted.has(Bug::SideTablesOnTop) { 0 } else { side_bytes.div_ceil(page) };
-        let pool = Pool::new(config.backing, budget - side_pages * page)?;
+        let pool = Pool::new(config.backing, budget - side_pages * page)?.refusing(config.refusals);
         let blocks = pool.budget_bytes() / BLOCK_BYTES as u64;
         Ok(Tree {
             search: if config.vector_search { Search::detect() } else { Search::scalar() },

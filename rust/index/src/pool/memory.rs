@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use super::backing::{Backing, Region};
+use super::refusals::Refusals;
 use super::{BLOCK_BYTES, BLOCKS_PER_PAGE, BlockId, LINE_BYTES, PAGE_BYTES, PoolError};
 
 /// Bytes of one segment: small beside any limit on address space, big enough that a pool of 1 GiB has 64.
@@ -53,6 +54,8 @@ pub(super) struct Memory {
     committed: u32,
     /// Blocks that may be committed, whole pages.
     budget: u32,
+    /// Address space that is refused though the operating system has it.
+    refusals: Refusals,
 }
 
 // SAFETY: the pointers are to memory that this value owns alone and reaches through its methods only, which
@@ -68,7 +71,14 @@ impl Memory {
         backing.check_supported()?;
         let bytes = budget as usize * BLOCK_BYTES;
         let segments = bytes.div_ceil(SEGMENT_BYTES);
-        let mut memory = Memory { bases: Vec::new(), regions: Vec::new(), backing, committed: 0, budget };
+        let mut memory = Memory {
+            bases: Vec::new(),
+            regions: Vec::new(),
+            backing,
+            committed: 0,
+            budget,
+            refusals: Refusals::default(),
+        };
         let tables = memory.bases.try_reserve_exact(segments);
         tables
             .and_then(|()| memory.regions.try_reserve_exact(segments))
@@ -89,6 +99,7 @@ impl Memory {
     #[inline]
     pub(super) fn reserve(&mut self, blocks: u64) -> bool {
         blocks <= u64::from(self.budget)
+            && self.refusals.grant(blocks)
             && (blocks <= (self.bases.len() * BLOCKS_PER_SEGMENT) as u64
                 || self.add_segments(blocks as usize))
     }
@@ -135,6 +146,11 @@ impl Memory {
     #[inline]
     pub(super) fn budget(&self) -> u32 {
         self.budget
+    }
+
+    /// From here on, address space is refused as `refusals` says.
+    pub(super) fn refuse(&mut self, refusals: Refusals) {
+        self.refusals = refusals;
     }
 
     /// Where the memory comes from.

@@ -17,7 +17,7 @@
 //!
 //! # Files
 //! This one keeps the accounts and holds no unsafe code; `memory.rs` turns a number into a reference,
-//! `backing.rs` obtains address space and gives it back.
+//! `backing.rs` obtains address space and gives it back, `refusals.rs` has it refused where a fuzzer wants.
 //!
 //! # Invariants
 //! - used + listed + fresh = committed, and committed <= budget.
@@ -25,12 +25,14 @@
 
 mod backing;
 mod memory;
+mod refusals;
 
 use std::ops::Range;
 
 pub use backing::{Backing, UnknownBacking};
 pub use memory::BlockLayout;
 use memory::{FreeBlock, Memory};
+pub use refusals::Refusals;
 
 /// Bytes of one block.
 pub const BLOCK_BYTES: usize = 2048;
@@ -144,6 +146,12 @@ impl Pool {
             #[cfg(debug_assertions)]
             in_use: Vec::new(),
         })
+    }
+
+    /// The pool, with address space refused as `refusals` says.
+    pub fn refusing(mut self, refusals: Refusals) -> Pool {
+        self.memory.refuse(refusals);
+        self
     }
 
     /// A block: the last one released, else the lowest fresh one, else the first of one more page. `None`
