@@ -132,6 +132,13 @@ impl Comparison {
         &self.counts
     }
 
+    /// Gives every key the version `base`, in all of them.
+    pub fn clear(&mut self, base: Version) {
+        for set in self.references.iter_mut().chain([&mut self.index, &mut self.witness]) {
+            set.clear(base);
+        }
+    }
+
     /// Gives the next batch to all, each applying its own verdicts.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ pub mod generators;
 pub mod input;
 pub mod measure;
 pub mod part;
+pub mod planted;
 pub mod process;
 pub mod random;
 pub mod replay;

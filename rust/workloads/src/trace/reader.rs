@@ -5,7 +5,7 @@ use super::frame::{Frame, FrameError, FrameKind, HEAD_BYTES};
 use super::{FORMAT_VERSION, Header, MAGIC, map};
 use crate::BatchBuf;
 use crate::input::{Input, RunError, STRETCH_BYTES, Source, Visit};
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 use resolver_types::{Verdicts, Version};
 use std::fs::File;
 use std::io;
@@ -83,7 +83,23 @@ impl Trace {
         if file.metadata()?.len() == 0 {
             return Err(TraceError::TooShort { bytes: 0 });
         }
-        let map = map::map(&file)?;
+        Trace::of_map(map::map(&file)?)
+    }
+
+    /// Reads a trace from memory, as [`Trace::open`] does from a file; the bytes are copied.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Trace, TraceError> {
+        if bytes.is_empty() {
+            return Err(TraceError::TooShort { bytes: 0 });
+        }
+        let mut map = MmapMut::map_anon(bytes.len())?;
+        map.copy_from_slice(bytes);
+        Trace::of_map(map.make_read_only()?)
+    }
+
+    fn of_map(map: Mmap) -> Result<Trace, TraceError> {
         let found = &map[..map.len().min(MAGIC.len())];
         if !MAGIC.starts_with(found) {
             return Err(TraceError::NotATrace { found: found.to_vec() });
