@@ -1,6 +1,6 @@
 //! Generates the C++ half of the bridge, and compiles none of it: that is the work of whoever builds the
-//! C++ side, with their compiler and their flags. The files stand in `OUT_DIR/cxxbridge`; where the
-//! variable `RESOLVER_BRIDGE_COPY` names a folder, they are copied there too, under names that do not
+//! C++ side, with their compiler and their flags. The files stand in `OUT_DIR/cxxbridge`, which the build scripts
+//! of dependents learn as `DEP_RESOLVER_BRIDGE_GENERATED`; where the variable `RESOLVER_BRIDGE_COPY` names a folder, they are copied there too, under names that do not
 //! change.
 
 use std::path::{Path, PathBuf};
@@ -15,8 +15,9 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-env-changed={COPY}");
     // Making the builder generates the files; it is not asked to compile them.
     let _ = cxx_build::bridge("src/bridge.rs");
+    let generated = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("cxxbridge");
+    println!("cargo::metadata=GENERATED={}", generated.display());
     if let Some(folder) = env::var_os(COPY) {
-        let generated = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("cxxbridge");
         let folder = Path::new(&folder);
         fs::create_dir_all(folder.join("rust"))?;
         copy(&generated.join("include/rust/cxx.h"), &folder.join("rust/cxx.h"))?;

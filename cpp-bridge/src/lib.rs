@@ -20,12 +20,14 @@
 //! | `history.rs` | one resolver's tree behind the boundary: guard against panics, fallback, figures |
 //! | `shadow.rs` | the tree beside another history that answers |
 //! | `settings.rs` | the environment variables |
+//! | `planted.rs` | a bug on purpose |
 //!
 //! The C++ side stands in `cpp/`, its tests in `tests/`.
 
 mod bridge;
 mod history;
 mod layout;
+pub mod planted;
 mod settings;
 mod shadow;
 mod views;
