@@ -59,7 +59,8 @@ fn every_planted_mistake_is_found_by_what_guards_against_it() {
         match found(bug) {
             None => failures.push(format!("{}: survives {SEEDS} seeds", bug.name())),
             Some((seed, violation)) => {
-                println!("{}: seed {seed}: {violation}", bug.name());
+                let line: String = violation.to_string().chars().take(100).collect();
+                println!("{:<30} | {:<16} | seed {seed}: {line}", bug.name(), "simulation");
                 if !finder(bug)(&violation) {
                     failures.push(format!("{}: seed {seed}: found as: {violation}", bug.name()));
                 }
