@@ -1,0 +1,4 @@
+//! See `src/keys.rs` for strategy and invariants.
+#![cfg_attr(fuzzing, no_main)]
+
+resolver_fuzz::target!(keys);

@@ -1,0 +1,4 @@
+//! See `src/nodes.rs` for strategy and invariants.
+#![cfg_attr(fuzzing, no_main)]
+
+resolver_fuzz::target!(nodes);
