@@ -58,14 +58,21 @@ pub fn inner(slots: &[InnerSlot], queries: &[ShortKey]) -> usize {
     let (mut from, mut checks) = (0, 0);
     while from < rows.len() {
         // What all separators of the part share, its first slot's apart, becomes the node's prefix.
-        let fit = list.fit(from, 0);
-        let part = &rows[from..from + fit];
-        let shift = match part {
-            [_, first, .., last] => keys::common_prefix(&first.0, &last.0),
-            [_, only] => only.0.len() / 2,
-            _ => 0,
+        let mut fit = list.fit(from, rows.len(), 0);
+        let (part, shift) = loop {
+            assert!((SURE_SLOTS.min(rows.len() - from)..=SLOTS).contains(&fit), "{fit} slots fit");
+            let part = &rows[from..from + fit];
+            let shift = match part {
+                [_, first, .., last] => keys::common_prefix(&first.0, &last.0),
+                [_, only] => only.0.len() / 2,
+                _ => 0,
+            };
+            let shifted = list.fit(from, from + fit, shift);
+            if shifted == fit {
+                break (part, shift);
+            }
+            fit = shifted;
         };
-        assert!((SURE_SLOTS.min(rows.len() - from)..=SLOTS).contains(&fit) && list.fit(from, shift) >= fit);
         let id = pool.allocate().expect("a block for the node");
         let chains: u64 =
             part[1..].iter().map(|(key, _)| inner::chain_blocks_at_most(key.len() - shift)).sum();

@@ -199,11 +199,12 @@ impl Slots {
         heap_bytes((self.separator(slot).len() - shift).saturating_sub(8))
     }
 
-    /// How many of the slots from `from` on a node takes, its prefix `shift` bytes longer than the list's.
-    pub(crate) fn fit(&self, from: usize, shift: usize) -> usize {
+    /// How many of the slots `from..to` a node takes whose prefix is `shift` bytes longer than the list's: a prefix of all separators but
+    /// the first. A longer prefix can take fewer of them, since a tail that had a chain may then stand in the node.
+    pub(crate) fn fit(&self, from: usize, to: usize, shift: usize) -> usize {
         let mut heap = 0;
         let mut slot = from;
-        while slot < self.len() && slot - from < SLOTS {
+        while slot < to && slot - from < SLOTS {
             if slot > from {
                 heap += self.heap_bytes(slot, shift);
                 if heap > HEAP_BYTES {

@@ -5,7 +5,6 @@ use super::plan::SLOTS_TARGET;
 use super::{Made, NO_UPDATE, Work};
 use crate::batch::Probes;
 use crate::keys;
-use crate::layout::SLOTS;
 use crate::node::inner::{self, Child, Slots};
 use crate::planted::Bug;
 use crate::pool::BlockId;
@@ -172,7 +171,7 @@ impl Tree {
                 };
                 work.made.push(Made { child: slots.children[slot], separator });
             }
-        } else if slots.fit(0, 0) == count {
+        } else if slots.fit(0, count, 0) == count {
             inner::write(&mut self.pool, visit.block, slots, (0, count), prefix, 0);
             let child = self.summary(visit.block);
             work.make(child);
@@ -186,16 +185,23 @@ impl Tree {
             let mut block = visit.block;
             let mut from = 0;
             while from < count {
-                let to = from + size.min(slots.fit(from, 0));
-                let has_upper = if to < count {
-                    upper.clear();
-                    upper.extend_from_slice(&shared[..prefix]);
-                    upper.extend_from_slice(slots.separator(to));
-                    true
-                } else {
-                    self.upper_bound_key(probes, routes, at, &mut upper)
+                let mut to = from + slots.fit(from, count.min(from + size), 0);
+                let own = loop {
+                    let has_upper = if to < count {
+                        upper.clear();
+                        upper.extend_from_slice(&shared[..prefix]);
+                        upper.extend_from_slice(slots.separator(to));
+                        true
+                    } else {
+                        self.upper_bound_key(probes, routes, at, &mut upper)
+                    };
+                    let own = if bounded && has_upper { keys::common_prefix(&lower, &upper) } else { 0 };
+                    let fit = slots.fit(from, to, own - prefix);
+                    if from + fit == to {
+                        break own;
+                    }
+                    to = from + fit;
                 };
-                let own = if bounded && has_upper { keys::common_prefix(&lower, &upper) } else { 0 };
                 self.stats.prefix_changes += u64::from(own != prefix);
                 let separator = if from == 0 {
                     (0, 0)
@@ -241,13 +247,23 @@ impl Tree {
             let count = slots.len();
             above.clear();
             let mut from = 0;
-            let size =
-                if slots.fit(0, 0) == count { count } else { count.div_ceil(count.div_ceil(SLOTS_TARGET)) };
+            let size = if slots.fit(0, count, 0) == count {
+                count
+            } else {
+                count.div_ceil(count.div_ceil(SLOTS_TARGET))
+            };
             while from < count {
-                let to = from + size.min(slots.fit(from, 0)).min(SLOTS);
-                let own = match from > 0 && to < count {
-                    true => keys::common_prefix(slots.separator(from), slots.separator(to)),
-                    false => 0,
+                let mut to = from + slots.fit(from, count.min(from + size), 0);
+                let own = loop {
+                    let own = match from > 0 && to < count {
+                        true => keys::common_prefix(slots.separator(from), slots.separator(to)),
+                        false => 0,
+                    };
+                    let fit = slots.fit(from, to, own);
+                    if from + fit == to {
+                        break own;
+                    }
+                    to = from + fit;
                 };
                 let block =
                     self.pool.allocate().expect("the blocks of inner nodes are reserved with the leaves'");

@@ -54,6 +54,23 @@ fn a_write_from_a_separator_on_does_not_keep_dead_entries_in_front_of_it() {
     }
 }
 
+/// Separators whose tails have chains above a split, and fit the node below it, where the halves share more: then they take more of it,
+/// not less.
+#[test]
+fn a_split_of_an_inner_node_counts_the_tails_that_its_halves_will_have() {
+    let key =
+        |group: u8, number: u16| [&[b'a'; 20][..], &[group], &[b'b'; 23], &number.to_be_bytes()].concat();
+    for numbers in [400, 700, 1_000, 1_500] {
+        let mut set = tree();
+        let keys: Vec<_> = (0..20_000 / numbers)
+            .flat_map(|group| (0..numbers).map(move |number| key(group as u8, number)))
+            .collect();
+        for (version, keys) in (1..).zip(keys.chunks(500)) {
+            step(&mut set, &writes(version, -1, keys.iter().cloned().map(point)));
+        }
+    }
+}
+
 /// Writes the keys as points, a few at a time, in an order that is not theirs; checks the tree, and every key's
 /// version by reads.
 fn scattered(keys: &[Vec<u8>]) -> TreeSet {
