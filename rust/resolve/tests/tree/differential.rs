@@ -26,6 +26,16 @@ fn every_shape_under_a_window() {
     }
 }
 
+/// Short enough for Miri, which `ci/sanitize` runs it under.
+#[test]
+fn short_histories() {
+    for (seed, shape) in (20..).zip(["knots", "tuple", "long-keys"]) {
+        let trial = Trial::new(shape, seed, 16, config(Retention::Budget, LEAST_BUDGET));
+        let run = trial.run();
+        run.unwrap_or_else(|(batch, finding)| panic!("{trial:?}, batch {batch}: {finding}"));
+    }
+}
+
 #[test]
 fn every_shape_under_small_budgets() {
     for shape in RandomBatches::shapes() {
