@@ -189,7 +189,7 @@ struct ConflictSet {
 		if (!tree) {
 			throw internal_error();
 		}
-		const rb::Outcome outcome = (*tree)->resolve(version, oldest, views.transactions(), views.ranges());
+		const rb::Outcome outcome = (*tree)->resolve(views.view(version, oldest));
 		heed(outcome.status, version, outcome.needed, outcome.available);
 		const int count = static_cast<int>(outcome.verdicts.size());
 		const uint8_t* verdicts = outcome.verdicts.data();
@@ -215,7 +215,7 @@ struct ConflictSet {
 
 	// Shows the tree what the original has decided about the batch. `compare` says whether they must agree.
 	void shadow(Version version, Version oldest, const std::map<int, VectorRef<int>>* conflictingReads, bool compare) {
-		verdicts.assign(views.transactions().size(), kConflict);
+		verdicts.assign(views.size(), kConflict);
 		for (int t : nonConflicting) {
 			verdicts[t] = kCommitted;
 		}
@@ -230,13 +230,9 @@ struct ConflictSet {
 				}
 			}
 		}
-		const rb::Comparison comparison = (*tree)->shadow(version,
-		                                                  oldest,
-		                                                  views.transactions(),
-		                                                  views.ranges(),
-		                                                  { verdicts.data(), verdicts.size() },
-		                                                  { reported.data(), reported.size() },
-		                                                  compare);
+		const rb::Comparison comparison = (*tree)->shadow(
+		    views.view(version, oldest),
+		    { { verdicts.data(), verdicts.size() }, { reported.data(), reported.size() }, compare });
 		if (comparison.differences) {
 			TraceEvent(SevError, "ResolverShadowDifference")
 			    .detail("Version", version)

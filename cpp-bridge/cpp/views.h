@@ -86,8 +86,10 @@ public:
 		rowOfTransactions.clear();
 		rowOfRanges.clear();
 	}
-	rust::Slice<const TransactionView> transactions() const { return rowOfTransactions.slice(); }
-	rust::Slice<const RangeView> ranges() const { return rowOfRanges.slice(); }
+	size_t size() const { return rowOfTransactions.size(); }
+	BatchView view(int64_t version, int64_t oldest) const {
+		return { version, oldest, rowOfTransactions.slice(), rowOfRanges.slice() };
+	}
 
 	// Whether there is room for a transaction of that many ranges; `reserve` makes it.
 	bool fits(size_t ranges) const { return rowOfTransactions.fits(1) && rowOfRanges.fits(ranges); }

@@ -5,13 +5,7 @@
 use crate::history::{TreeHistory, make_tree};
 use crate::settings::{Settings, load_settings};
 
-#[allow(
-    missing_docs,
-    unreachable_pub,
-    unused_qualifications,
-    clippy::needless_lifetimes,
-    clippy::too_many_arguments
-)]
+#[allow(missing_docs, unreachable_pub, unused_qualifications, clippy::needless_lifetimes)]
 #[cxx::bridge(namespace = "resolver_bridge")]
 pub(crate) mod ffi {
     /// Which history answers.
@@ -54,6 +48,14 @@ pub(crate) mod ffi {
         writes: u32,
     }
 
+    /// A batch: its transactions, and the ranges of all of them.
+    struct BatchView<'a> {
+        version: i64,
+        oldest: i64,
+        transactions: &'a [TransactionView],
+        ranges: &'a [RangeView],
+    }
+
     /// A read range that a transaction in conflict gets reported.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     struct ReportedRead {
@@ -73,6 +75,16 @@ pub(crate) mod ffi {
         verdicts: &'a [u8],
         /// Ascending, without duplicates.
         reported: &'a [ReportedRead],
+    }
+
+    /// What another history has decided about a batch.
+    struct Decided<'a> {
+        /// As in `Outcome`.
+        verdicts: &'a [u8],
+        /// In any order.
+        reported: &'a [ReportedRead],
+        /// Whether the tree must agree. If not, the two may hold different writes up to this batch.
+        compare: bool,
     }
 
     /// What `shadow` has found.
@@ -129,28 +141,16 @@ pub(crate) mod ffi {
         ///
         /// # Safety
         /// The views are of memory that nobody changes during the call.
-        unsafe fn resolve<'a>(
-            self: &'a mut TreeHistory,
-            version: i64,
-            oldest: i64,
-            transactions: &[TransactionView],
-            ranges: &[RangeView],
-        ) -> Outcome<'a>;
-        /// Judges a batch that another history has decided, compares (if `compare`), and applies what
-        /// that one committed. Where it does not compare, the two may hold different writes up to this
-        /// batch.
+        unsafe fn resolve<'a, 'b>(self: &'a mut TreeHistory, batch: &BatchView<'b>) -> Outcome<'a>;
+        /// Judges a batch that another history has decided, compares, and applies what that one
+        /// committed.
         ///
         /// # Safety
         /// As for `resolve`.
-        unsafe fn shadow(
+        unsafe fn shadow<'b>(
             self: &mut TreeHistory,
-            version: i64,
-            oldest: i64,
-            transactions: &[TransactionView],
-            ranges: &[RangeView],
-            verdicts: &[u8],
-            reported: &[ReportedRead],
-            compare: bool,
+            batch: &BatchView<'b>,
+            theirs: &Decided<'b>,
         ) -> Comparison;
         fn figures(self: &TreeHistory) -> Figures;
     }

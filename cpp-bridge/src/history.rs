@@ -1,6 +1,6 @@
 //! One resolver's tree behind the boundary: guarded against panics, with the fallback and the figures.
 
-use crate::bridge::ffi::{Comparison, Figures, Outcome, RangeView, ReportedRead, Status, TransactionView};
+use crate::bridge::ffi::{BatchView, Comparison, Decided, Figures, Outcome, ReportedRead, Status};
 use crate::layout::LAYOUT;
 use crate::planted;
 use crate::settings::Settings;
@@ -194,15 +194,9 @@ impl TreeHistory {
     /// # Safety
     /// As [`views::batch`].
     #[allow(unsafe_code)]
-    pub(crate) unsafe fn resolve<'a>(
-        &'a mut self,
-        version: i64,
-        oldest: i64,
-        transactions: &[TransactionView],
-        ranges: &[RangeView],
-    ) -> Outcome<'a> {
+    pub(crate) unsafe fn resolve<'a>(&'a mut self, batch: &BatchView<'_>) -> Outcome<'a> {
         // SAFETY: what the caller vouches for.
-        let batch = unsafe { views::batch(version, oldest, transactions, ranges) };
+        let batch = unsafe { views::batch(batch) };
         let ended = self.guarded(|resolver| resolver.resolve(&batch));
         let (status, needed, available) = ended.map_or_else(|status| (status, 0, 0), fallen_back);
         let decided = status == Status::Done || status == Status::FellBack;
@@ -222,20 +216,10 @@ impl TreeHistory {
     /// # Safety
     /// As [`views::batch`].
     #[allow(unsafe_code)]
-    #[allow(clippy::too_many_arguments)]
-    pub(crate) unsafe fn shadow(
-        &mut self,
-        version: i64,
-        oldest: i64,
-        transactions: &[TransactionView],
-        ranges: &[RangeView],
-        verdicts: &[u8],
-        reported: &[ReportedRead],
-        compare: bool,
-    ) -> Comparison {
+    pub(crate) unsafe fn shadow(&mut self, batch: &BatchView<'_>, theirs: &Decided<'_>) -> Comparison {
         // SAFETY: what the caller vouches for.
-        let batch = unsafe { views::batch(version, oldest, transactions, ranges) };
-        let ended = self.guarded(|resolver| resolver.follow(&batch, verdicts, reported, compare));
+        let batch = unsafe { views::batch(batch) };
+        let ended = self.guarded(|resolver| resolver.follow(&batch, theirs));
         match ended {
             Ok((fallback, differences)) => {
                 let count = differences.as_ref().map_or(0, |differences| differences.count);

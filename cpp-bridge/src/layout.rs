@@ -1,6 +1,8 @@
 //! The layout number: both sides compute it, from what each believes to cross.
 
-use crate::bridge::ffi::{Comparison, Figures, Outcome, RangeView, ReportedRead, TransactionView};
+use crate::bridge::ffi::{
+    BatchView, Comparison, Decided, Figures, Outcome, RangeView, ReportedRead, TransactionView,
+};
 use std::mem::offset_of;
 
 /// Raised when a call's meaning changes and no size or place does.
@@ -21,6 +23,11 @@ pub(crate) const LAYOUT: u64 = number(&[
     offset_of!(TransactionView, first) as u64,
     offset_of!(TransactionView, reads) as u64,
     offset_of!(TransactionView, writes) as u64,
+    size_of::<BatchView<'static>>() as u64,
+    offset_of!(BatchView<'static>, version) as u64,
+    offset_of!(BatchView<'static>, oldest) as u64,
+    offset_of!(BatchView<'static>, transactions) as u64,
+    offset_of!(BatchView<'static>, ranges) as u64,
     size_of::<ReportedRead>() as u64,
     offset_of!(ReportedRead, transaction) as u64,
     offset_of!(ReportedRead, read) as u64,
@@ -28,6 +35,10 @@ pub(crate) const LAYOUT: u64 = number(&[
     offset_of!(Outcome<'static>, any_too_old) as u64,
     offset_of!(Outcome<'static>, verdicts) as u64,
     offset_of!(Outcome<'static>, reported) as u64,
+    size_of::<Decided<'static>>() as u64,
+    offset_of!(Decided<'static>, verdicts) as u64,
+    offset_of!(Decided<'static>, reported) as u64,
+    offset_of!(Decided<'static>, compare) as u64,
     size_of::<Comparison>() as u64,
     offset_of!(Comparison, differences) as u64,
     size_of::<Figures>() as u64,

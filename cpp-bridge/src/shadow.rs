@@ -7,7 +7,7 @@
 //! batch are decided as if the tree had decided the excused ones as the other did: whether they commit
 //! is what later transactions of the batch depend on.
 
-use crate::bridge::ffi::ReportedRead;
+use crate::bridge::ffi::Decided;
 use crate::history::{Fallback, Resolver};
 use resolver_types::{Batch, BatchError, ConflictSet, KeyRange, Transaction, Verdict, Verdicts, Version};
 use std::fmt::Write as _;
@@ -51,15 +51,14 @@ fn verdict(byte: u8) -> Verdict {
 }
 
 impl Resolver {
-    /// Judges a batch that another history has decided, compares (if `compare`), and applies what that
+    /// Judges a batch that another history has decided, compares (if it is to), and applies what that
     /// one committed.
     pub(crate) fn follow(
         &mut self,
         batch: &Batch<'_>,
-        verdicts: &[u8],
-        reported: &[ReportedRead],
-        compare: bool,
+        decided: &Decided<'_>,
     ) -> Result<(Option<Fallback>, Option<Differences>), BatchError> {
+        let Decided { verdicts, reported, compare } = *decided;
         assert_eq!(verdicts.len(), batch.transactions.len(), "a verdict per transaction");
         let mut shadow = std::mem::take(&mut self.shadow);
         shadow.theirs.clear();

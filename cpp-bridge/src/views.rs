@@ -1,7 +1,7 @@
 //! Rows of views as a batch: no element is looked at.
 #![allow(unsafe_code)]
 
-use crate::bridge::ffi::{RangeView, TransactionView};
+use crate::bridge::ffi::{BatchView, RangeView, TransactionView};
 use resolver_types::{Batch, KeyRange, Transaction, Verdict, Version};
 use std::mem::{offset_of, transmute};
 
@@ -41,13 +41,9 @@ struct Parts {
 /// The batch that rows of views describe.
 ///
 /// # Safety
-/// Every pointer of `ranges` is not null and starts that many bytes, which nobody changes during `'a`.
-pub(crate) unsafe fn batch<'a>(
-    version: i64,
-    oldest: i64,
-    transactions: &'a [TransactionView],
-    ranges: &'a [RangeView],
-) -> Batch<'a> {
+/// Every pointer of its ranges is not null and starts that many bytes, which nobody changes during `'a`.
+pub(crate) unsafe fn batch<'a>(batch: &BatchView<'a>) -> Batch<'a> {
+    let BatchView { version, oldest, transactions, ranges } = *batch;
     // SAFETY: the assertions above: the same bytes mean the same; every value of the fields is legal,
     // `bool` on both sides.
     let transactions = unsafe { transmute::<&'a [TransactionView], &'a [Transaction]>(transactions) };

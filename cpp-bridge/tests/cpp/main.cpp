@@ -552,20 +552,20 @@ void boundary() {
 	rust::Box<rb::TreeHistory> foreign = rb::make_tree(rb::kLayout + 1, settings);
 	EXPECT(message(foreign).find("of different builds") != std::string::npos);
 	EXPECT(foreign->clear(5) == rb::Status::Broken);
-	EXPECT(foreign->resolve(1, 0, {}, {}).status == rb::Status::Broken);
+	EXPECT(foreign->resolve({ 1, 0, {}, {} }).status == rb::Status::Broken);
 
 	rust::Box<rb::TreeHistory> tree = rb::make_tree(rb::kLayout, settings);
 	EXPECT(message(tree).empty());
-	EXPECT(tree->resolve(10, 0, {}, {}).status == rb::Status::Done);
-	EXPECT(tree->resolve(10, 0, {}, {}).status == rb::Status::Refused);
+	EXPECT(tree->resolve({ 10, 0, {}, {} }).status == rb::Status::Done);
+	EXPECT(tree->resolve({ 10, 0, {}, {} }).status == rb::Status::Refused);
 	EXPECT(message(tree) == "batch version 10 is not above 10, the newest version of the history");
-	EXPECT(tree->resolve(11, 0, {}, {}).status == rb::Status::Done);
+	EXPECT(tree->resolve({ 11, 0, {}, {} }).status == rb::Status::Done);
 
 	// Spans that do not tile the ranges are a broken invariant, and a panic inside.
 	const std::vector<rb::TransactionView> transactions{ { 5, false, 7, 0, 0 } };
-	EXPECT(tree->resolve(12, 0, { transactions.data(), transactions.size() }, {}).status == rb::Status::Broken);
+	EXPECT(tree->resolve({ 12, 0, { transactions.data(), transactions.size() }, {} }).status == rb::Status::Broken);
 	EXPECT(message(tree).find("panic: ") == 0 && message(tree).find("must tile the ranges") != std::string::npos);
-	EXPECT(tree->resolve(13, 0, {}, {}).status == rb::Status::Broken);
+	EXPECT(tree->resolve({ 13, 0, {}, {} }).status == rb::Status::Broken);
 
 	// A resolver whose history is broken ends its role, and says why.
 	Set set;
