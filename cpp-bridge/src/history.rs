@@ -50,7 +50,19 @@ impl Resolver {
         }
     }
 
+    /// Whether a batch is how a new database begins: nothing, at the version that every key has already.
+    /// No history takes a batch that is not above its newest version; this one changes nothing.
+    pub(crate) fn begins(&self, batch: &Batch<'_>) -> bool {
+        batch.transactions.is_empty() && batch.version == self.base && self.last == self.base
+    }
+
     fn resolve(&mut self, batch: &Batch<'_>) -> Result<Option<Fallback>, BatchError> {
+        if self.begins(batch) {
+            self.verdicts.clear();
+            self.reported.clear();
+            self.any_too_old = false;
+            return Ok(None);
+        }
         self.set.judge(batch, &mut self.verdicts)?;
         self.empty_ranges += u64::from(self.set.empty_ranges());
         let result = self.set.commit(batch, &self.verdicts);

@@ -315,6 +315,11 @@ fn empty_ranges_are_left_out_and_counted() {
 }
 
 #[test]
+fn a_new_database_begins_at_version_0() {
+    drive("beginning", &HISTORIES, &[]);
+}
+
+#[test]
 fn errors_and_panics_cross_as_values() {
     drive("boundary", &["tree", "shadow"], &[]);
 }

@@ -543,6 +543,24 @@ void emptyRanges() {
 	EXPECT(lastTraced("ResolverTree").get("EmptyRanges") == "4");
 }
 
+// How a new database begins: nothing at version 0, and then a recovery's jump.
+void beginning() {
+	Set set;
+	Input first;
+	first.version = 0;
+	first.oldest = -5000;
+	EXPECT(decide(set.set, first).verdicts.empty());
+	Input second;
+	smallBatch(second, 100000000, "k");
+	second.add(100000000, true);
+	second.read("k", "l");
+	const Decided decided = decide(set.set, second);
+	EXPECT(decided.committed.size() == 20);
+	// It reads what the others write.
+	EXPECT(decided.reported[20] == std::set<int>{ 0 });
+	EXPECT(!traced("ResolverTreeFailed") && !traced("ResolverShadowDifference"));
+}
+
 // What crosses the bridge when something is wrong: values, never an exception, never an unwinding panic.
 void boundary() {
 	const rb::Settings& settings = rb::settings();
@@ -570,7 +588,7 @@ void boundary() {
 	// A resolver whose history is broken ends its role, and says why.
 	Set set;
 	Input late;
-	late.version = 0;
+	smallBatch(late, 0, "k");
 	bool thrown = false;
 	try {
 		decide(set.set, late);
@@ -601,7 +619,8 @@ int main(int argc, char** argv) {
 		{ "fallback", fallback },     { "cutoff", cutoff },
 		{ "difference", difference }, { "bugs", bugs },
 		{ "entries", entries },       { "empty-ranges", emptyRanges },
-		{ "boundary", boundary },     { "skiplisttest", skipListTest },
+		{ "beginning", beginning },   { "boundary", boundary },
+		{ "skiplisttest", skipListTest },
 	};
 	if (command == "replay") {
 		replay(std::vector<const char*>(argv + 2, argv + argc));
