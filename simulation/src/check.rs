@@ -398,6 +398,17 @@ mod tests {
     }
 
     #[test]
+    fn who_begins_at_the_moment_another_is_through_may_stand_before_it() {
+        let at_once = after_begin(
+            r#"
+            {"id":2,"outcome":"committed","commit":{"version":5,"index":0},"start":11,"end":20,"writes":[{"set":"x","value":"1"}]}
+            {"id":3,"outcome":"read_only","read_version":4,"start":20,"reads":[{"key":"x","value":"0"}]}
+            "#,
+        );
+        assert!(at_once.is_ok(), "{at_once:?}");
+    }
+
+    #[test]
     fn a_write_skew_by_range_is_rejected() {
         let skew = after_begin(
             r#"
