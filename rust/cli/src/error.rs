@@ -50,6 +50,10 @@ pub(crate) enum Error {
     Undecided { file: String, batch: u64 },
     #[error("{seconds} s of the long trace do not fill {budget} bytes: more seconds, or a smaller budget")]
     TraceTooShort { seconds: u64, budget: u64 },
+    #[error("--largest {0}: it must be 16KiB to 64GiB")]
+    LatencySize(u64),
+    #[error("{bytes} bytes to measure cannot be had: {source}")]
+    LatencyMemory { bytes: u64, source: io::Error },
     #[error("{file}: cannot write: {source}")]
     Write { file: String, source: io::Error },
     #[error(transparent)]

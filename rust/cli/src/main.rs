@@ -6,9 +6,11 @@
 mod bench;
 mod check;
 mod check_history;
+mod doctor;
 mod error;
 mod fdb_sim;
 mod history;
+mod latency;
 mod output;
 mod progress;
 mod replay;
@@ -40,6 +42,8 @@ enum Command {
     FdbSim(fdb_sim::Args),
     Retention(retention::Args),
     Trace(trace::Args),
+    Latency(latency::Args),
+    Doctor(doctor::Args),
 }
 
 /// How a command that ran to its end ended.
@@ -59,6 +63,8 @@ fn main() -> ExitCode {
         Command::FdbSim(args) => fdb_sim::run(&args),
         Command::Retention(args) => retention::run(&args),
         Command::Trace(args) => trace::run(&args),
+        Command::Latency(args) => latency::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

@@ -3,11 +3,13 @@
 mod batch_buf;
 pub mod capture;
 pub mod cases;
+pub mod chase;
 pub mod compare;
 pub mod counts;
 pub mod decide;
 pub mod generators;
 pub mod input;
+pub mod machine;
 pub mod measure;
 pub mod part;
 pub mod planted;
