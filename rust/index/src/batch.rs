@@ -63,9 +63,26 @@ impl Endpoint {
     /// share.
     #[inline]
     pub fn new(key: &[u8], prefix: usize, kind: EndpointKind, range: u32) -> Endpoint {
+        Endpoint { head: 0, tag: (kind as u64) << KIND_SHIFT | u64::from(range) }.seen_after(key, prefix)
+    }
+
+    /// The same endpoint of the same key, seen after another number of bytes.
+    #[inline]
+    pub fn seen_after(self, key: &[u8], prefix: usize) -> Endpoint {
         let place = load_head_of(key, prefix);
-        let tag = u64::from(place.length) << LENGTH_SHIFT | (kind as u64) << KIND_SHIFT | u64::from(range);
-        Endpoint { head: place.head, tag }
+        self.with(place.head, place.length)
+    }
+
+    /// The same endpoint with the head and the length of another one.
+    #[inline]
+    pub fn seen_like(self, other: Endpoint) -> Endpoint {
+        self.with(other.head, other.length())
+    }
+
+    #[inline]
+    fn with(self, head: u64, length: u8) -> Endpoint {
+        let tag = self.tag & ((1 << LENGTH_SHIFT) - 1) | u64::from(length) << LENGTH_SHIFT;
+        Endpoint { head, tag }
     }
 
     /// The begin of a point range, which has no end of its own: that is the next key there is.

@@ -1,6 +1,6 @@
 //! Taking a batch in: who is too old, what is empty, and the sorted row of what is left.
 
-use crate::sort;
+use crate::sort::{self, SortRoom};
 use resolver_index::{Bug, Endpoint, EndpointKind, Planted, Probes};
 use resolver_types::{Batch, KeyRange, Verdict, Version};
 use std::cmp::Ordering;
@@ -14,8 +14,7 @@ pub(crate) struct Intake {
     planted: Planted,
     /// The endpoints of all ranges that take part, sorted.
     pub(crate) endpoints: Vec<Endpoint>,
-    spare: Vec<Endpoint>,
-    counts: Vec<u32>,
+    sort_room: SortRoom,
     /// By range: where its end stands among the endpoints, if it is no point.
     pub(crate) ends: Vec<u32>,
     /// By range: the ranks that it covers, from its begin's up to (not including) its end's. Equal for one
@@ -88,17 +87,7 @@ fn common_prefix(ranges: &[KeyRange<'_>]) -> usize {
             return shared;
         }
     }
-    let mut prefix = first;
-    for key in ranges.iter().flat_map(|range| [range.begin, range.end]) {
-        if !key.starts_with(prefix) {
-            let shared = prefix.iter().zip(key).take_while(|(a, b)| a == b).count();
-            prefix = &prefix[..shared];
-            if shared == 0 {
-                break;
-            }
-        }
-    }
-    prefix.len()
+    sort::shared_by(ranges.iter().flat_map(|range| [range.begin, range.end]))
 }
 
 impl Intake {
@@ -186,7 +175,7 @@ impl Intake {
             }
             verdicts.push(verdict);
         }
-        sort::sort(&mut self.endpoints, &mut self.spare, &mut self.counts, |endpoint| key(batch, endpoint));
+        sort::sort(&mut self.endpoints, &mut self.sort_room, prefix, |endpoint| key(batch, endpoint));
         self.number(batch);
     }
 
@@ -196,7 +185,7 @@ impl Intake {
         let mut last: Option<Endpoint> = None;
         for (position, &endpoint) in self.endpoints.iter().enumerate() {
             if let Some(last) = last
-                && !same_key(batch, last, endpoint)
+                && !same_key(batch, self.prefix, last, endpoint)
             {
                 rank += 1;
             }
@@ -237,12 +226,12 @@ fn key<'a>(batch: &Batch<'a>, endpoint: Endpoint) -> &'a [u8] {
     }
 }
 
-/// Whether two neighbours in the sorted row have the same key.
+/// Whether two neighbours in the sorted row, seen after `prefix` bytes, have the same key.
 #[inline]
-fn same_key(batch: &Batch<'_>, left: Endpoint, right: Endpoint) -> bool {
+fn same_key(batch: &Batch<'_>, prefix: usize, left: Endpoint, right: Endpoint) -> bool {
     left.head() == right.head()
         && left.length() == right.length()
-        && (!left.is_long() || key(batch, left) == key(batch, right))
+        && (!left.is_long() || key(batch, left)[prefix + 8..] == key(batch, right)[prefix + 8..])
 }
 
 #[cfg(test)]
