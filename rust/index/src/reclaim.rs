@@ -200,6 +200,9 @@ impl Tree {
         }
         for _ in 0..steps {
             let round = !self.hand_step(if short { 1 } else { HAND_DEAD_SHARE });
+            if short && round {
+                self.uncollectable = self.beyond_need();
+            }
             if short && self.pool.available() >= reserve {
                 break;
             }
@@ -217,8 +220,14 @@ impl Tree {
         (blocks / 64 + self.recent_need).min(blocks / 4)
     }
 
-    /// Blocks that the hand could collect: those of nodes, beyond what the live entries take in leaves three quarters full.
+    /// Blocks that the hand could still collect: what its last whole round has left behind is left behind
+    /// again.
     fn collectable(&self) -> u64 {
+        self.beyond_need().saturating_sub(self.uncollectable)
+    }
+
+    /// Blocks of nodes beyond what the live entries take in leaves three quarters full.
+    fn beyond_need(&self) -> u64 {
         // Where much of what is used are key blocks, most leaves have tails.
         let long = self.log.blocks() * 4 > self.pool.used_blocks();
         let nodes = self.pool.used_blocks() - self.log.blocks() - self.versions.blocks();
@@ -306,6 +315,9 @@ impl Tree {
         loop {
             let more = self.hand_step(1);
             self.release_condemned(u64::MAX);
+            if !more {
+                self.uncollectable = self.beyond_need();
+            }
             if self.can_have(needed) || !more {
                 return self.pool.available() > before;
             }
@@ -447,8 +459,19 @@ impl Tree {
         }
     }
 
-    /// Makes one leaf of the leaves in slots `first..=last`, without their dead entries. False, and nothing
-    /// changed, when that would take more key blocks than can be spared, or more room than a leaf has.
+    /// Whether a leaf's heads, behind the shorter prefix, would push bytes into tails.
+    fn loses_head_bytes(&self, child: Child, prefix: usize) -> bool {
+        if child.is_vacant() {
+            return false;
+        }
+        let view = leaf::view(&self.pool, child.block);
+        let shift = view.prefix - prefix;
+        shift > 0 && (0..view.len()).any(|at| usize::from(view.length(at)) + shift > 8)
+    }
+
+    /// Makes `leaves` leaves of those in slots `first..=last`, at least two of them, without their dead entries.
+    /// False, and nothing changed, when that would take more key blocks than can be spared, or more room than
+    /// the leaves have.
     fn join(
         &mut self,
         probes: &Probes<'_>,
@@ -462,12 +485,14 @@ impl Tree {
         let JoinRoom { lower, upper, separator, key, own, added, tails, tail_bytes } = &mut room;
         let bounded = self.lower_bound_key(probes, routes, (parent, first as u32), lower)
             & self.upper_bound_key(probes, routes, (parent, last as u32), upper);
-        let single = self.child_at(routes, parent, first);
-        let prefix = match (first == last, bounded) {
-            (true, _) => leaf::view(&self.pool, single.block).prefix,
-            (false, true) => keys::common_prefix(lower, upper),
-            (false, false) => 0,
-        };
+        let prefix = if bounded { keys::common_prefix(lower, upper) } else { 0 };
+        // Several leaves have longer prefixes again: tails that were stored for this one would be lost.
+        if leaves > 1
+            && (first..=last).any(|slot| self.loses_head_bytes(self.child_at(routes, parent, slot), prefix))
+        {
+            self.join_room = room;
+            return false;
+        }
         let mut entries = std::mem::take(&mut work.entries);
         let mut removed = std::mem::take(&mut self.removed);
         entries.clear();
@@ -538,8 +563,6 @@ impl Tree {
         }
         let long = !tails.is_empty() || !entries.tails.is_empty();
         fits &= entries.len() <= leaves * join_limit(leaf::capacity(long));
-        // Several leaves have longer prefixes again: what would be stored for this one would be lost.
-        fits &= leaves == 1 || tails.is_empty();
         // Joining is to win blocks: at most what it wins, and a little, goes into new key bytes.
         let blocks = if tails.is_empty() { 0 } else { KeyLog::blocks_for(tail_bytes.len() as u64) + 1 };
         fits &= blocks == 0 || self.can_have(blocks + 1) && tail_bytes.len() < 4 * crate::pool::BLOCK_BYTES;

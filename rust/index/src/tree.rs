@@ -41,6 +41,8 @@ pub struct Tree {
     pub(crate) next_hand: Vec<u8>,
     /// Leaves written since the hand's last step.
     pub(crate) hand_credit: u64,
+    /// What the hand's last whole round for space has left behind: blocks that seemed collectable and were not.
+    pub(crate) uncollectable: u64,
     /// The greatest need of a recent batch, in blocks.
     pub(crate) recent_need: u64,
     /// Whether `routes` are of the last check and the tree has not changed since.
@@ -93,6 +95,7 @@ impl Tree {
             hand: Vec::new(),
             next_hand: Vec::new(),
             hand_credit: 0,
+            uncollectable: 0,
             recent_need: 0,
             routed: false,
             routes: Routes::default(),
@@ -125,6 +128,7 @@ impl Tree {
         self.condemned = BlockId::NONE;
         self.hand.clear();
         self.hand_credit = 0;
+        self.uncollectable = 0;
         self.recent_need = 0;
         self.routed = false;
     }
