@@ -56,6 +56,9 @@ const STAMPS_PER_BATCH: u32 = 64;
 /// A leaf that the hand visits is compacted when one in so many of its entries is dead.
 const HAND_DEAD_SHARE: usize = 8;
 
+/// Joining is to win blocks: it stores fewer key bytes than this anew.
+const MOST_JOINED_BYTES: usize = 4 * crate::pool::BLOCK_BYTES;
+
 /// Condemned blocks given back after a batch at most, beyond those the batch's leaves account for.
 const RELEASED_PER_BATCH: u64 = 64;
 
@@ -73,6 +76,17 @@ pub(crate) struct JoinRoom {
     /// Tails that have to be stored anew: whose entry, and where its bytes stop in `tail_bytes`.
     tails: Vec<(usize, usize)>,
     tail_bytes: Vec<u8>,
+}
+
+impl JoinRoom {
+    /// Room for what a join may store: what grows later grows seldom.
+    pub(crate) fn new() -> JoinRoom {
+        JoinRoom {
+            tails: Vec::with_capacity(leaf::LIST_ROOM),
+            tail_bytes: Vec::with_capacity(2 * MOST_JOINED_BYTES),
+            ..JoinRoom::default()
+        }
+    }
 }
 
 impl Tree {
@@ -565,7 +579,7 @@ impl Tree {
         fits &= entries.len() <= leaves * join_limit(leaf::capacity(long));
         // Joining is to win blocks: at most what it wins, and a little, goes into new key bytes.
         let blocks = if tails.is_empty() { 0 } else { KeyLog::blocks_for(tail_bytes.len() as u64) + 1 };
-        fits &= blocks == 0 || self.can_have(blocks + 1) && tail_bytes.len() < 4 * crate::pool::BLOCK_BYTES;
+        fits &= blocks == 0 || self.can_have(blocks + 1) && tail_bytes.len() < MOST_JOINED_BYTES;
         if fits {
             let unstamped = self.planted(Bug::JoinedTailsUnstamped);
             let newest = if unstamped { 0 } else { self.versions.next() - 1 };

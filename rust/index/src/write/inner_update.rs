@@ -164,10 +164,7 @@ impl Tree {
                 let separator = if slot == 0 {
                     (0, 0)
                 } else {
-                    let start = work.separators.len();
-                    work.separators.extend_from_slice(&shared[..prefix]);
-                    work.separators.extend_from_slice(slots.separator(slot));
-                    (start, work.separators.len())
+                    work.separate(&[&shared[..prefix], slots.separator(slot)])
                 };
                 work.made.push(Made { child: slots.children[slot], separator });
             }

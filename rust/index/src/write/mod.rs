@@ -60,6 +60,9 @@ pub(crate) struct Update {
 
 const NO_UPDATE: u32 = u32::MAX;
 
+/// Bytes of separators that there is room for from the start.
+const SEPARATOR_ROOM: usize = 16 << 10;
+
 /// A child that was made, and where its separator (the whole key) stands. The first of an update has none: it
 /// keeps the slot's.
 #[derive(Clone, Copy, Debug)]
@@ -114,7 +117,17 @@ impl Work {
         self.updates.clear();
         self.made.clear();
         self.separators.clear();
+        self.separators.reserve(SEPARATOR_ROOM);
         self.root = None;
+    }
+
+    /// Stores a separator, put together from its parts; returns where it stands.
+    pub(crate) fn separate(&mut self, parts: &[&[u8]]) -> (usize, usize) {
+        let start = self.separators.len();
+        for part in parts {
+            self.separators.extend_from_slice(part);
+        }
+        (start, self.separators.len())
     }
 
     /// Notes a child without a separator of its own; returns its index.

@@ -93,13 +93,7 @@ impl Tree {
             let shift = if self.planted(Bug::SplitForgetsToShift) { 0 } else { own - prefix };
             let part = Part { from, to, carry, prefix: own, shift };
             let greatest = leaf::write(&mut self.pool, self.search, block, entries, part);
-            let separator = if from == 0 {
-                (0, 0)
-            } else {
-                let start = work.separators.len();
-                work.separators.extend_from_slice(&lower);
-                (start, work.separators.len())
-            };
+            let separator = if from == 0 { (0, 0) } else { work.separate(&[&lower]) };
             let forget = from > 0 && self.planted(Bug::SplitForgetsHalf);
             let greatest = if forget { 0 } else { greatest };
             let child = Child { block, leaf: true, greatest, oldest: greatest };
@@ -125,10 +119,8 @@ impl Tree {
             bounded = true;
             if from == count {
                 // Nothing but that boundary was left.
-                let start = work.separators.len();
-                work.separators.extend_from_slice(&lower);
-                work.made
-                    .push(Made { child: Child::vacant(carry), separator: (start, work.separators.len()) });
+                let separator = work.separate(&[&lower]);
+                work.made.push(Made { child: Child::vacant(carry), separator });
                 break;
             }
         }
