@@ -10,6 +10,9 @@
 //! soon as that stamp has expired. A node therefore looks at an entry's stamp before it follows its tail; the
 //! generation in the tail, compared with the block's, proves that nobody forgot.
 //!
+//! Keys of one shape often end alike: a tail that one of the last few ends with is not stored again, as long as
+//! the newest block has those bytes.
+//!
 //! A separator does not expire with an entry, so a long one owns a chain of blocks of its own ([`Chain`]).
 
 use crate::layout::{KEY_BLOCK_BYTES, KeyBlock};
@@ -177,7 +180,14 @@ pub(crate) struct KeyLog {
     offset: usize,
     generation: u32,
     blocks: u64,
+    /// Tails that lie in the newest block, by offset and length; none where the length is 0.
+    recent: [(usize, usize); RECENT],
+    /// Which of them the next one replaces.
+    replaced: usize,
 }
+
+/// A tail is looked for among so many that were stored last.
+const RECENT: usize = 4;
 
 impl KeyLog {
     pub(crate) fn new() -> KeyLog {
@@ -187,6 +197,8 @@ impl KeyLog {
             offset: KEY_BLOCK_BYTES,
             generation: 0,
             blocks: 0,
+            recent: [(0, 0); RECENT],
+            replaced: 0,
         }
     }
 
@@ -200,32 +212,52 @@ impl KeyLog {
         bytes.div_ceil(KEY_BLOCK_BYTES as u64)
     }
 
-    /// Appends the bytes of `parts` for an entry with the given stamp. The caller has reserved the blocks.
-    pub(crate) fn append(&mut self, pool: &mut Pool, parts: &[&[u8]], stamp: u32, stats: &mut Stats) -> Tail {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
-        if length == 0 {
+    /// Appends `bytes` for an entry with the given stamp, or shares them. The caller has reserved the blocks.
+    pub(crate) fn append(&mut self, pool: &mut Pool, bytes: &[u8], stamp: u32, stats: &mut Stats) -> Tail {
+        if bytes.is_empty() {
             return Tail::NONE;
         }
-        let mut tail = None;
-        for part in parts {
-            let mut part = *part;
-            while !part.is_empty() {
-                if self.offset == KEY_BLOCK_BYTES {
-                    self.grow(pool);
-                }
-                let block = pool.get_mut::<KeyBlock>(self.newest);
-                if tail.is_none() {
-                    tail = Some(Tail::new(self.newest, self.offset, block.generation, length));
-                }
-                let fit = part.len().min(KEY_BLOCK_BYTES - self.offset);
-                block.bytes[self.offset..self.offset + fit].copy_from_slice(&part[..fit]);
-                block.greatest = block.greatest.max(stamp);
-                self.offset += fit;
-                part = &part[fit..];
-            }
+        if let Some(tail) = self.share(pool, bytes, stamp) {
+            stats.tails_shared += 1;
+            return tail;
         }
-        stats.key_bytes_stored += length as u64;
-        tail.expect("the tail is not empty")
+        if self.offset == KEY_BLOCK_BYTES {
+            self.grow(pool);
+        }
+        let generation = pool.get::<KeyBlock>(self.newest).generation;
+        let tail = Tail::new(self.newest, self.offset, generation, bytes.len());
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            if self.offset == KEY_BLOCK_BYTES {
+                self.grow(pool);
+            }
+            let block = pool.get_mut::<KeyBlock>(self.newest);
+            let fit = rest.len().min(KEY_BLOCK_BYTES - self.offset);
+            block.bytes[self.offset..self.offset + fit].copy_from_slice(&rest[..fit]);
+            block.greatest = block.greatest.max(stamp);
+            self.offset += fit;
+            rest = &rest[fit..];
+        }
+        stats.key_bytes_stored += bytes.len() as u64;
+        if bytes.len() <= self.offset {
+            // It lies in the newest block from its first byte to its last.
+            self.recent[self.replaced] = (self.offset - bytes.len(), bytes.len());
+            self.replaced = (self.replaced + 1) % RECENT;
+        }
+        tail
+    }
+
+    /// The tail of bytes that the newest block has from one of the last few, for an entry with the given stamp.
+    fn share(&self, pool: &mut Pool, bytes: &[u8], stamp: u32) -> Option<Tail> {
+        if self.newest.is_none() {
+            return None;
+        }
+        let block = pool.get_mut::<KeyBlock>(self.newest);
+        let (offset, length) = self.recent.into_iter().find(|&(offset, length)| {
+            length >= bytes.len() && block.bytes[offset..offset + length].ends_with(bytes)
+        })?;
+        block.greatest = block.greatest.max(stamp);
+        Some(Tail::new(self.newest, offset + length - bytes.len(), block.generation, bytes.len()))
     }
 
     fn grow(&mut self, pool: &mut Pool) {
@@ -240,6 +272,7 @@ impl KeyLog {
         }
         self.newest = id;
         self.offset = 0;
+        self.recent = [(0, 0); RECENT];
         self.blocks += 1;
     }
 

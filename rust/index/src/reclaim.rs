@@ -586,7 +586,7 @@ impl Tree {
             let mut start = 0;
             for &(at, stop) in &*tails {
                 let bytes = &tail_bytes[start..stop];
-                entries.set_tail(at, self.log.append(&mut self.pool, &[bytes], newest, &mut self.stats));
+                entries.set_tail(at, self.log.append(&mut self.pool, bytes, newest, &mut self.stats));
                 start = stop;
             }
             self.stats.leaves_compacted += u64::from(!removed.is_empty());

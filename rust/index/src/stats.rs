@@ -71,6 +71,8 @@ counters! {
     pub hand_steps: u64,
     /// Bytes put into key blocks.
     pub key_bytes_stored: u64,
+    /// Tails that share bytes put there for another.
+    pub tails_shared: u64,
     /// Times all stamps were renumbered.
     pub renumberings: u64,
 }

@@ -24,7 +24,7 @@ pub enum KeyOp {
         length: u16,
         /// Its bytes count up from this one, slowly.
         byte: u8,
-        /// Where the first piece ends.
+        /// How many of them are left out.
         cut: u16,
     },
     /// A new stamp for the appends that follow.
@@ -88,10 +88,11 @@ pub fn keys(script: &[KeyOp], planted: Planted) -> usize {
                 if pool.available() < needed || !pool.secure(needed) {
                     continue;
                 }
-                let bytes = pattern(byte, length);
-                let (first, second) = bytes.split_at(usize::from(cut).min(length));
+                // The end of a pattern may be the end of one that was appended before.
+                let bytes = pattern(byte, length).split_off(usize::from(cut).min(length));
+                let length = bytes.len();
                 let before = pool.available();
-                let tail = log.append(&mut pool, &[first, second], stamp, &mut stats);
+                let tail = log.append(&mut pool, &bytes, stamp, &mut stats);
                 assert!(
                     before - pool.available() <= needed,
                     "an append takes more blocks than were reserved"

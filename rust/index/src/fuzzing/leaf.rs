@@ -160,7 +160,7 @@ impl Leaf {
             return;
         }
         let tail = if long {
-            self.log.append(&mut self.pool, &[&key[8..]], self.stamp, &mut self.stats)
+            self.log.append(&mut self.pool, &key[8..], self.stamp, &mut self.stats)
         } else {
             Tail::NONE
         };

@@ -6,13 +6,12 @@
 
 use super::{LeafPlan, Piece, Stop, Work};
 use crate::batch::Probes;
-use crate::keys::{KeyLog, LONG, Tail};
+use crate::keys::LONG;
 use crate::node::inner::Child;
 use crate::node::leaf::{self, Change, Entries, Entry, LeafView};
 use crate::planted::Bug;
-use crate::pool::{BlockId, Pool};
+use crate::pool::BlockId;
 use crate::route::{LeafVisit, Routes, query};
-use crate::stats::Stats;
 use crate::tree::Tree;
 
 /// A leaf is compacted when one in so many of its entries is dead, or when it would overflow.
@@ -171,7 +170,7 @@ impl Tree {
                         true => leaf.segment_before(search, change.at),
                         false => stamp,
                     };
-                    let tail = store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
+                    let tail = self.log.append(&mut self.pool, begin.rest, stamp, &mut self.stats);
                     change.insert(Entry { place: begin.place, boundary: false, stamp, tail });
                 }
                 (None, Stop::Point) => unreachable!("a point begins at its key"),
@@ -214,8 +213,7 @@ impl Tree {
                         None => change.carry = Some(stamp),
                         Some(begin) if before != stamp => {
                             added += 1;
-                            let tail =
-                                store(&mut self.pool, &mut self.log, begin.rest, stamp, &mut self.stats);
+                            let tail = self.log.append(&mut self.pool, begin.rest, stamp, &mut self.stats);
                             change.insert(Entry { place: begin.place, boundary: true, stamp, tail });
                         }
                         // The write before this one ends where this one begins: one segment.
@@ -225,7 +223,7 @@ impl Tree {
                         if !self.planted(Bug::EndNotCounted) {
                             self.count(after, 1);
                         }
-                        let tail = store(&mut self.pool, &mut self.log, end.rest, stamp, &mut self.stats);
+                        let tail = self.log.append(&mut self.pool, end.rest, stamp, &mut self.stats);
                         change.insert(Entry { place: end.place, boundary: true, stamp: after, tail });
                     }
                 }
@@ -293,11 +291,6 @@ impl Tree {
             child.block
         }
     }
-}
-
-/// Puts the bytes that a head does not hold into the log.
-fn store(pool: &mut Pool, log: &mut KeyLog, rest: &[u8], stamp: u32, stats: &mut Stats) -> Tail {
-    if rest.is_empty() { Tail::NONE } else { log.append(pool, &[rest], stamp, stats) }
 }
 
 /// What a leaf can come to when its pieces are merged into it.
