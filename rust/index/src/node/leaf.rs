@@ -352,11 +352,19 @@ pub(crate) fn compact(pool: &mut Pool, id: BlockId, expired: u32, removed: &mut 
     header.extra = boundaries as u16;
 }
 
+/// What is left of an entry behind a segment: its stamp, 0 if that has expired, and whether it stays. It goes if it is
+/// an expired point, or a boundary that no longer starts anything new. Compaction in the block and on the way
+/// into a list agree on this.
+#[inline]
+pub(crate) fn left_of(stamp: u32, boundary: bool, segment: u32, expired: u32) -> (u32, bool) {
+    let live = if stamp <= expired { 0 } else { stamp };
+    (live, if boundary { live != segment } else { live != 0 })
+}
+
 /// Moves what lives to the front, in order, and calls `follow` with where each went and came from. Returns
 /// how many are left, and how many boundaries.
 ///
-/// An entry goes if it is an expired point, or a boundary that no longer starts anything new: the rules of
-/// [`crate::write::Transfer`].
+/// What goes, and with which stamp the rest stays, is [`left_of`]'s word.
 #[inline]
 fn compact_items(
     (stamps, kinds): (&mut [u32], &mut [u8]),
@@ -369,8 +377,7 @@ fn compact_items(
     for from in 0..stamps.len() {
         let (stamp, kind) = (stamps[from], kinds[from]);
         let boundary = kind & BOUNDARY != 0;
-        let live = if stamp <= expired { 0 } else { stamp };
-        let keep = if boundary { live != segment } else { live != 0 };
+        let (live, keep) = left_of(stamp, boundary, segment, expired);
         if !keep || live != stamp {
             removed.push(stamp);
         }

@@ -31,26 +31,17 @@ impl Transfer<'_> {
     /// Takes a leaf's entries over.
     pub(crate) fn take(&mut self, leaf: &LeafView<'_>) {
         for at in 0..leaf.len() {
-            let stamp = leaf.stamps[at];
-            let live = if stamp <= self.expired { 0 } else { stamp };
-            if !leaf.is_boundary(at) {
-                if live > 0 {
-                    self.entries.push(leaf.entry(at));
-                } else {
-                    self.removed.push(stamp);
-                }
-                continue;
-            }
-            if live == self.segment {
-                // It starts nothing new.
-                self.removed.push(stamp);
-                continue;
-            }
-            if live != stamp {
+            let (stamp, boundary) = (leaf.stamps[at], leaf.is_boundary(at));
+            let (live, stays) = leaf::left_of(stamp, boundary, self.segment, self.expired);
+            if !stays || live != stamp {
                 self.removed.push(stamp);
             }
-            self.entries.push(Entry { stamp: live, ..leaf.entry(at) });
-            self.segment = live;
+            if boundary {
+                self.segment = live;
+            }
+            if stays {
+                self.entries.push(Entry { stamp: live, ..leaf.entry(at) });
+            }
         }
     }
 }
