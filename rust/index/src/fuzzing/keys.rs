@@ -24,7 +24,7 @@ pub enum KeyOp {
         length: u16,
         /// Its bytes count up from this one, slowly.
         byte: u8,
-        /// How many of them are left out.
+        /// How many of them are left out, modulo 8.
         cut: u16,
     },
     /// A new stamp for the appends that follow.
@@ -89,7 +89,7 @@ pub fn keys(script: &[KeyOp], planted: Planted) -> usize {
                     continue;
                 }
                 // The end of a pattern may be the end of one that was appended before.
-                let bytes = pattern(byte, length).split_off(usize::from(cut).min(length));
+                let bytes = pattern(byte, length).split_off(usize::from(cut & 7).min(length));
                 let length = bytes.len();
                 let before = pool.available();
                 let tail = log.append(&mut pool, &bytes, stamp, &mut stats);
