@@ -51,7 +51,9 @@ struct ConflictSet {
 	std::optional<rust::Box<rb::TreeHistory>> tree;
 	// The original takes no part.
 	const bool treeIsAlone;
-	bool batchIsOpen = false;
+	// The batch that transactions are added to. A resolver keeps a batch after it was decided, and may begin the next
+	// before it drops that one.
+	const ConflictBatch* openBatch = nullptr;
 	rb::BatchViews views;
 	// Room for the places of all transactions of a batch.
 	rb::Row<int> places;
@@ -76,6 +78,15 @@ struct ConflictSet {
 	}
 	ConflictSet(const ConflictSet&) = delete;
 	ConflictSet& operator=(const ConflictSet&) = delete;
+	// The open batch has been decided, or is given up.
+	void closeBatch() {
+		if (originalBatch) {
+			rb::original::destroyBatch(originalBatch);
+			originalBatch = nullptr;
+		}
+		openBatch = nullptr;
+	}
+
 	~ConflictSet() {
 		if (original) {
 			rb::original::destroySet(original);
@@ -275,8 +286,8 @@ ConflictBatch::ConflictBatch(ConflictSet* cs,
                              Arena* resolveBatchReplyArena)
   : cs(cs), transactionCount(0), conflictingKeyRangeMap(conflictingKeyRangeMap),
     resolveBatchReplyArena(resolveBatchReplyArena) {
-	ASSERT(!cs->batchIsOpen);
-	cs->batchIsOpen = true;
+	ASSERT(!cs->openBatch);
+	cs->openBatch = this;
 	cs->views.clear();
 	cs->tooOld.clear();
 	if (cs->original) {
@@ -285,11 +296,9 @@ ConflictBatch::ConflictBatch(ConflictSet* cs,
 }
 
 ConflictBatch::~ConflictBatch() {
-	if (cs->originalBatch) {
-		rb::original::destroyBatch(cs->originalBatch);
-		cs->originalBatch = nullptr;
+	if (cs->openBatch == this) {
+		cs->closeBatch();
 	}
-	cs->batchIsOpen = false;
 }
 
 void ConflictBatch::addTransaction(const CommitTransactionRef& transaction, Version newOldestVersion) {
@@ -321,6 +330,7 @@ void ConflictBatch::detectConflicts(Version now,
 	if (tooOldTransactions) {
 		tooOldTransactions->insert(tooOldTransactions->end(), cs->tooOld.begin(), cs->tooOld.end());
 	}
+	cs->closeBatch();
 	cs->traceFigures();
 }
 

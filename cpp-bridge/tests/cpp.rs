@@ -285,6 +285,11 @@ fn two_sets_live_side_by_side() {
 }
 
 #[test]
+fn a_decided_batch_may_outlive_the_next_ones_beginning() {
+    drive("overlapping", &HISTORIES, &[]);
+}
+
+#[test]
 fn a_batch_that_cannot_fit_clears_the_history_and_is_counted() {
     drive("fallback", &["tree", "shadow"], &[("RESOLVER_BUDGET", "256K")]);
 }

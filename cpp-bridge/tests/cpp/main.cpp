@@ -272,6 +272,25 @@ void lifetimes() {
 	EXPECT(growth < (size_t{ 10000 } * 65536) / 100);
 }
 
+// A resolver keeps a batch after it was decided, and begins and decides the next one before it drops that.
+void overlapping() {
+	Set set;
+	std::map<Version, Input> inputs;
+	std::unique_ptr<ConflictBatch> kept;
+	for (Version version = 1; version <= 200; version++) {
+		Input& input = inputs[version];
+		smallBatch(input, version, "key");
+		auto next = std::make_unique<ConflictBatch>(set.set);
+		for (const CommitTransactionRef& transaction : input.transactions) {
+			next->addTransaction(transaction, input.oldest);
+		}
+		std::vector<int> committed;
+		next->detectConflicts(version, input.oldest, committed);
+		EXPECT(committed.size() == input.transactions.size());
+		kept = std::move(next);
+	}
+}
+
 // Two histories in turn; neither knows of the other.
 void twoSets() {
 	Set left, right;
@@ -620,6 +639,7 @@ int main(int argc, char** argv) {
 		{ "difference", difference }, { "bugs", bugs },
 		{ "entries", entries },       { "empty-ranges", emptyRanges },
 		{ "beginning", beginning },   { "boundary", boundary },
+		{ "overlapping", overlapping },
 		{ "skiplisttest", skipListTest },
 	};
 	if (command == "replay") {
