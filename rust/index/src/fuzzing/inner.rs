@@ -58,21 +58,16 @@ pub fn inner(slots: &[InnerSlot], queries: &[ShortKey]) -> usize {
     let (mut from, mut checks) = (0, 0);
     while from < rows.len() {
         // What all separators of the part share, its first slot's apart, becomes the node's prefix.
-        let mut fit = list.fit(from, rows.len(), 0);
-        let (part, shift) = loop {
-            assert!((SURE_SLOTS.min(rows.len() - from)..=SLOTS).contains(&fit), "{fit} slots fit");
-            let part = &rows[from..from + fit];
-            let shift = match part {
-                [_, first, .., last] => keys::common_prefix(&first.0, &last.0),
-                [_, only] => only.0.len() / 2,
-                _ => 0,
-            };
-            let shifted = list.fit(from, from + fit, shift);
-            if shifted == fit {
-                break (part, shift);
-            }
-            fit = shifted;
-        };
+        let sure = SURE_SLOTS.min(rows.len() - from);
+        let fits = |fit: usize| assert!((sure..=SLOTS).contains(&fit), "{fit} slots fit");
+        fits(list.fit(from, rows.len(), 0));
+        let (to, shift) = list.part(from, rows.len(), |to| match &rows[from..to] {
+            [_, first, .., last] => keys::common_prefix(&first.0, &last.0),
+            [_, only] => only.0.len() / 2,
+            _ => 0,
+        });
+        fits(to - from);
+        let part = &rows[from..to];
         let id = pool.allocate().expect("a block for the node");
         let chains: u64 =
             part[1..].iter().map(|(key, _)| inner::chain_blocks_at_most(key.len() - shift)).sum();
@@ -80,12 +75,12 @@ pub fn inner(slots: &[InnerSlot], queries: &[ShortKey]) -> usize {
             break;
         }
         let before = pool.used_blocks();
-        inner::write(&mut pool, id, &list, (from, from + fit), 0, shift);
+        inner::write(&mut pool, id, &list, (from, to), 0, shift);
         assert_eq!(pool.used_blocks() - before, chains, "the blocks of chains");
         checks += check(&pool, id, part, shift, &queries);
         assert_eq!(inner::release_chains(&mut pool, id), chains);
         pool.release(id);
-        from += fit;
+        from = to;
     }
     assert_eq!(pool.used_blocks(), 0);
     checks

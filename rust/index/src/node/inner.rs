@@ -199,8 +199,29 @@ impl Slots {
         heap_bytes((self.separator(slot).len() - shift).saturating_sub(8))
     }
 
-    /// How many of the slots `from..to` a node takes whose prefix is `shift` bytes longer than the list's: a prefix of all separators but
-    /// the first. A longer prefix can take fewer of them, since a tail that had a chain may then stand in the node.
+    /// The part of the slots `from..to` that goes into one node: where it stops, and by how many bytes the node's
+    /// prefix is longer than the list's, which `shift` says of the part up to a given slot. A shorter part can
+    /// have a longer prefix, which then can take fewer slots still.
+    pub(crate) fn part(
+        &self,
+        from: usize,
+        to: usize,
+        mut shift: impl FnMut(usize) -> usize,
+    ) -> (usize, usize) {
+        let mut stop = from + self.fit(from, to, 0);
+        loop {
+            let shifted = shift(stop);
+            let fit = from + self.fit(from, stop, shifted);
+            if fit == stop {
+                return (stop, shifted);
+            }
+            stop = fit;
+        }
+    }
+
+    /// How many of the slots `from..to` a node takes whose prefix is `shift` bytes longer than the list's: a
+    /// prefix of all separators but the first. A longer prefix can take fewer of them, since a tail that had a
+    /// chain may then stand in the node.
     pub(crate) fn fit(&self, from: usize, to: usize, shift: usize) -> usize {
         let mut heap = 0;
         let mut slot = from;

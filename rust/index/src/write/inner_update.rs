@@ -182,8 +182,7 @@ impl Tree {
             let mut block = visit.block;
             let mut from = 0;
             while from < count {
-                let mut to = from + slots.fit(from, count.min(from + size), 0);
-                let own = loop {
+                let (to, shift) = slots.part(from, count.min(from + size), |to| {
                     let has_upper = if to < count {
                         upper.clear();
                         upper.extend_from_slice(&shared[..prefix]);
@@ -193,12 +192,9 @@ impl Tree {
                         self.upper_bound_key(probes, routes, at, &mut upper)
                     };
                     let own = if bounded && has_upper { keys::common_prefix(&lower, &upper) } else { 0 };
-                    let fit = slots.fit(from, to, own - prefix);
-                    if from + fit == to {
-                        break own;
-                    }
-                    to = from + fit;
-                };
+                    own - prefix
+                });
+                let own = prefix + shift;
                 self.stats.prefix_changes += u64::from(own != prefix);
                 let separator = if from == 0 {
                     (0, 0)
@@ -211,7 +207,7 @@ impl Tree {
                         .expect("the blocks of inner nodes are reserved with the leaves'");
                     (start, work.separators.len())
                 };
-                inner::write(&mut self.pool, block, slots, (from, to), own, own - prefix);
+                inner::write(&mut self.pool, block, slots, (from, to), own, shift);
                 let mut child = self.summary(block);
                 if from > 0 && self.planted(Bug::InnerSplitForgetsHalf) {
                     child.greatest = 0;
@@ -250,18 +246,10 @@ impl Tree {
                 count.div_ceil(count.div_ceil(SLOTS_TARGET))
             };
             while from < count {
-                let mut to = from + slots.fit(from, count.min(from + size), 0);
-                let own = loop {
-                    let own = match from > 0 && to < count {
-                        true => keys::common_prefix(slots.separator(from), slots.separator(to)),
-                        false => 0,
-                    };
-                    let fit = slots.fit(from, to, own);
-                    if from + fit == to {
-                        break own;
-                    }
-                    to = from + fit;
-                };
+                let (to, own) = slots.part(from, count.min(from + size), |to| match from > 0 && to < count {
+                    true => keys::common_prefix(slots.separator(from), slots.separator(to)),
+                    false => 0,
+                });
                 let block =
                     self.pool.allocate().expect("the blocks of inner nodes are reserved with the leaves'");
                 inner::write(&mut self.pool, block, &slots, (from, to), own, own);
