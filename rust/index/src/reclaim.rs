@@ -78,17 +78,6 @@ pub(crate) struct JoinRoom {
     tail_bytes: Vec<u8>,
 }
 
-impl JoinRoom {
-    /// Room for what a join may store: what grows later grows seldom.
-    pub(crate) fn new() -> JoinRoom {
-        JoinRoom {
-            tails: Vec::with_capacity(leaf::LIST_ROOM),
-            tail_bytes: Vec::with_capacity(2 * MOST_JOINED_BYTES),
-            ..JoinRoom::default()
-        }
-    }
-}
-
 impl Tree {
     /// Puts a subtree on the list of what is to be given back. O(1).
     pub(crate) fn condemn(&mut self, child: Child) {

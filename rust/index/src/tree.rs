@@ -104,7 +104,7 @@ impl Tree {
             hand_work: Work::default(),
             counted: 0,
             dead: 0,
-            join_room: JoinRoom::new(),
+            join_room: JoinRoom::default(),
             removed: Vec::with_capacity(leaf::LIST_ROOM),
             stats: Stats::default(),
             planted: config.planted,

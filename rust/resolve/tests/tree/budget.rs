@@ -6,7 +6,7 @@ use crate::trial::Trial;
 use resolver_index::{Config, ConfigError, LEAST_BUDGET, Tree};
 use resolver_resolve::TreeSet;
 use resolver_types::{BatchError, ConflictSet, MAX_KEY_LENGTH, Retention, Verdict, Verdicts, Version};
-use resolver_workloads::{BatchBuf, RandomBatches};
+use resolver_workloads::{BatchBuf, RandomBatches, Workload};
 
 #[test]
 fn every_shape_under_the_least_budget() {
@@ -34,6 +34,33 @@ fn huge_keys_under_the_least_budget() {
         key_blocks += outcome.stats.key_blocks_reclaimed;
     }
     assert!(cleared > 0 && key_blocks > 1_000, "{cleared} batches too large, {key_blocks} key blocks");
+}
+
+/// Most leaves of such keys have tails, and joins that would store them anew are refused: what seems to be collectable
+/// there is not. A batch may still not go round the tree for its blocks: the hand makes the steps that follow batches,
+/// and hardly any others.
+#[test]
+fn space_for_long_keys_is_made_after_batches_and_not_inside_them() {
+    const BATCHES: usize = 180;
+    let mut set = TreeSet::new(config(Retention::Budget, 24 << 20)).expect("the tree can be made");
+    let mut verdicts = Verdicts::default();
+    let mut half = *set.tree().stats();
+    let trace = Workload::by_name("long-trace-32", 1).expect("a workload").with_batches(2 * BATCHES);
+    for (at, buf) in trace.enumerate() {
+        let ranges = buf.ranges();
+        let batch = buf.batch(&ranges);
+        set.judge(&batch, &mut verdicts).expect("the batch is legal");
+        set.commit(&batch, &verdicts).expect("the batch fits");
+        if at + 1 == BATCHES {
+            half = *set.tree().stats();
+        }
+    }
+    set.tree().validate().expect("the tree is valid");
+    let stats = *set.tree().stats();
+    assert!(stats.reclamations - half.reclamations >= BATCHES as u64 / 2, "{stats:?}");
+    let (leaves, steps) = (stats.leaves_merged - half.leaves_merged, stats.hand_steps - half.hand_steps);
+    // Four steps for every 64 leaves, and two more a batch.
+    assert!(steps <= 4 * leaves / 64 + 2 * BATCHES as u64, "{steps} steps of the hand for {leaves} leaves");
 }
 
 #[test]
