@@ -1,34 +1,16 @@
 //! The `resolver` command as it is used: arguments in; JSON, lines and exit codes out.
 
+mod common;
+
+use common::{command, json, run, stderr};
 use resolver_types::Verdict;
 use resolver_workloads::capture::{CaptureReader, CaptureWriter, Record};
 use resolver_workloads::{Workload, captures_dir};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 
 const STAGES: [&str; 6] = ["sort", "check_reads", "within_batch", "combine", "apply", "expire"];
-
-fn command(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_resolver"));
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-fn run(args: &[&str]) -> Output {
-    command(args).output().expect("the command starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("stderr is text")
-}
-
-/// Stdout as one JSON document, of a run that must end with `code`.
-fn json(args: &[&str], code: i32) -> Value {
-    let output = run(args);
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
-    serde_json::from_slice(&output.stdout).expect("one JSON document")
-}
 
 fn capture(name: &str) -> String {
     path_text(&captures_dir().join(name))

@@ -1,24 +1,10 @@
 //! `resolver simulate`, `check-history` and `fdb-sim` as they are used.
 
+mod common;
+
+use common::{json, run, stderr};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
-
-fn run(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_resolver"));
-    command.args(args).stdin(Stdio::null()).output().expect("the command starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Stdout as one JSON document, of a run that must end with `code`.
-fn json(args: &[&str], code: i32) -> Value {
-    let output = run(args);
-    assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
-    serde_json::from_slice(&output.stdout).expect("one JSON document")
-}
 
 fn scratch(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);

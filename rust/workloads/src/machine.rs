@@ -1,6 +1,7 @@
 //! What a machine can give a history: cores, instructions, memory, pages. Read from Linux's files; elsewhere most of
 //! it is unknown.
 
+use crate::process::{kib_field, line_after};
 use serde::Serialize;
 use std::fs;
 use std::path::Path;
@@ -43,10 +44,7 @@ impl Machine {
         let read = |name: &str| fs::read_to_string(root.join(name)).ok();
         let memory = read("proc/meminfo").unwrap_or_default();
         let field = |name: &str| line_after(&memory, name).and_then(|value| value.parse::<u64>().ok());
-        let kib = |name: &str| {
-            let value = line_after(&memory, name)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?;
-            value.checked_mul(1 << 10)
-        };
+        let kib = |name: &str| kib_field(&memory, name);
         let processor = read("proc/cpuinfo").and_then(|text| {
             let name = line_after(&text, "model name")?.trim_start_matches(':').trim();
             Some(name.to_owned())
@@ -85,11 +83,6 @@ impl Machine {
             _ => "4k",
         }
     }
-}
-
-/// What stands behind a name at the start of a line.
-fn line_after<'a>(text: &'a str, name: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
 /// The least memory limit from this process's control group up to the root, of either version of control groups.

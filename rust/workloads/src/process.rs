@@ -29,9 +29,17 @@ impl ResidentPeak {
 /// A field of the process's status, in bytes.
 pub fn field(name: &str) -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    let kib: u64 = line.trim().strip_suffix(" kB")?.trim().parse().ok()?;
-    Some(kib << 10)
+    kib_field(&status, name)
+}
+
+/// What stands behind a name at the start of a line.
+pub(crate) fn line_after<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
+}
+
+/// A field that one of Linux's files gives in kB, in bytes.
+pub(crate) fn kib_field(text: &str, name: &str) -> Option<u64> {
+    line_after(text, name)?.strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1 << 10)
 }
 
 #[cfg(all(test, target_os = "linux"))]
