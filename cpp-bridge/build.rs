@@ -1,7 +1,7 @@
 //! Generates the C++ half of the bridge, and compiles none of it: that is the work of whoever builds the
 //! C++ side, with their compiler and their flags. The files stand in `OUT_DIR/cxxbridge`, which the build scripts
-//! of dependents learn as `DEP_RESOLVER_BRIDGE_GENERATED`; where the variable `RESOLVER_BRIDGE_COPY` names a folder, they are copied there too, under names that do not
-//! change.
+//! of dependents learn as `DEP_RESOLVER_BRIDGE_GENERATED`; where the variable `RESOLVER_BRIDGE_COPY` names a
+//! folder, they are copied there too, under names that do not change.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

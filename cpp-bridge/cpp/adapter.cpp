@@ -78,6 +78,12 @@ struct ConflictSet {
 	}
 	ConflictSet(const ConflictSet&) = delete;
 	ConflictSet& operator=(const ConflictSet&) = delete;
+	~ConflictSet() {
+		if (original) {
+			rb::original::destroySet(original);
+		}
+	}
+
 	// The open batch has been decided, or is given up.
 	void closeBatch() {
 		if (originalBatch) {
@@ -85,12 +91,6 @@ struct ConflictSet {
 			originalBatch = nullptr;
 		}
 		openBatch = nullptr;
-	}
-
-	~ConflictSet() {
-		if (original) {
-			rb::original::destroySet(original);
-		}
 	}
 
 	// The tree cannot go on. Where it answers, neither can the resolver: the error ends its role, and a recovery
