@@ -87,8 +87,8 @@ fn decide(set: &mut cxx::UniquePtr<ffi::Set>, batch: &BatchBuf) -> ffi::Decision
     set.pin_mut().decide(batch.version().0, batch.oldest().0, &transactions, &keys, &lengths)
 }
 
-/// The batch as fdbserver would send it: with an `oldest` that does not go down, since the original looks at each batch's own, and without
-/// ranges that cover no key, on which the original is undefined.
+/// The batch as fdbserver would send it: with an `oldest` that does not go down, since the original looks at each
+/// batch's own, and without ranges that cover no key, on which the original is undefined.
 fn tamed(batch: &BatchBuf, oldest: &mut Version) -> BatchBuf {
     *oldest = batch.oldest().max(*oldest);
     let ranges = batch.ranges();

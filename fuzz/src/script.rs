@@ -9,7 +9,7 @@
 //! Structured keys come from a few stems around the sizes at which the tree changes its ways (a head, an inline
 //! separator, a key block), so that they meet; one operation can write or read a row of many keys.
 
-use arbitrary::{Result, Unstructured};
+use arbitrary::{Arbitrary, Result, Unstructured};
 use resolver_types::Version;
 use resolver_workloads::BatchBuf;
 use resolver_workloads::capture::{CaptureReader, MAGIC, Record};
@@ -83,6 +83,16 @@ impl Script {
             }
         }
     }
+}
+
+/// The operations that some bytes stand for, one after the other: what `keys` and `nodes` run.
+pub(crate) fn operations<'a, T: Arbitrary<'a>>(input: &'a [u8]) -> Vec<T> {
+    let mut bytes = Unstructured::new(input);
+    let mut operations = Vec::new();
+    while !bytes.is_empty() {
+        operations.extend(bytes.arbitrary::<T>());
+    }
+    operations
 }
 
 struct Writer {

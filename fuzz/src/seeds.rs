@@ -1,6 +1,7 @@
 //! Inputs made of the captures that come with the project: where fuzzing starts.
 
 use crate::{capture, script, trace};
+use resolver_workloads::Rng;
 use resolver_workloads::capture::{CaptureReader, CaptureWriter, MAGIC, Record, captures_dir, captures_in};
 use resolver_workloads::trace::{Header, TraceWriter};
 
@@ -87,12 +88,8 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
     match target {
         "keys" | "nodes" => {
             for seed in 0..8u64 {
-                let mut number = seed;
-                let mut next = || {
-                    number = number.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-                    (number >> 32) as u8
-                };
-                let input = [seed as u8].into_iter().chain((0..600).map(|_| next())).collect();
+                let mut rng = Rng::new(seed);
+                let input = [seed as u8].into_iter().chain((0..600).map(|_| rng.below(256) as u8)).collect();
                 seeds.push((format!("mixed-{seed}"), input));
             }
         }

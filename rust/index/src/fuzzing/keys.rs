@@ -1,8 +1,8 @@
 //! The log of key blocks and the chains of separators.
 //!
 //! # Strategy
-//! Tails of all lengths are appended, in pieces, for stamps that only grow; tails are advanced, compared and
-//! read; stamps expire, and the blocks with them; chains come and go in between, so that blocks change hands.
+//! Tails of all lengths are appended for stamps that only grow, many alike in their ends; tails are advanced,
+//! compared and read; stamps expire, and the blocks with them; chains come and go in between, so that blocks change hands.
 //!
 //! # Invariants
 //! - A tail whose stamp has not expired is current and has the bytes that were appended.
@@ -18,13 +18,13 @@ use crate::stats::Stats;
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "fuzzing", derive(arbitrary::Arbitrary))]
 pub enum KeyOp {
-    /// Appends a tail, in two pieces.
+    /// Appends a tail.
     Append {
         /// Its length, short or long.
         length: u16,
         /// Its bytes count up from this one, slowly.
         byte: u8,
-        /// How many of them are left out, modulo 8.
+        /// How many of them are left out in front, modulo 8.
         cut: u16,
     },
     /// A new stamp for the appends that follow.
