@@ -19,12 +19,13 @@ use resolver_types::{Batch, ConflictSet, Verdict, Verdicts, Version};
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// A window is sought to one part in so many of what fills the budget without expiry, or until the budget is used up to one part in so many.
+/// A window is sought to one part in so many of what fills the budget without expiry, or until the budget is used
+/// up to one part in so many.
 const WINDOW_PARTS: u64 = 64;
 const USED_UP_PARTS: u64 = 64;
 
-/// Tries before those over the whole trace, and for how many windows each goes on: filled once, and then long enough for the expiry, which goes
-/// round about once in a window, to have met all that it fills.
+/// Tries before those over the whole trace, and for how many windows each goes on: filled once, and then long
+/// enough for the expiry, which goes round about once in a window, to have met all that it fills.
 const SHORT_TRIES: usize = 2;
 const WINDOWS_PER_TRY: u64 = 4;
 
@@ -92,10 +93,11 @@ pub struct Calibrated {
     pub tried: Vec<(f64, bool)>,
 }
 
-/// Finds the largest fixed window with which a history stays within the budget. First, how many batches fill it without any expiry; then short
-/// tries, each of which says by its peak, nearly in proportion to the window, what to try next; then tries over the whole trace, since a
-/// history also fills slowly. The one that is accepted has run over the whole, and uses the budget up or is followed by one that does not
-/// fit. `None` where the trace is too short to fill the budget, or the budget too small for the shortest window.
+/// Finds the largest fixed window with which a history stays within the budget. First, how many batches fill it
+/// without any expiry; then short tries, each of which says by its peak, nearly in proportion to the window, what to
+/// try next; then tries over the whole trace, since a history also fills slowly. The one that is accepted has run
+/// over the whole, and uses the budget up or is followed by one that does not fit. `None` where the trace is too
+/// short to fill the budget, or the budget too small for the shortest window.
 ///
 /// # Errors
 /// When the history cannot be made, or refuses a batch.
@@ -158,7 +160,8 @@ pub fn calibrate(
 
 struct Tried {
     peak_bytes: u64,
-    /// How many batches it took: all that were asked for, or those after which the history held far more than the budget.
+    /// How many batches it took: all that were asked for, or those after which the history held far more than the
+    /// budget.
     batches: u64,
 }
 

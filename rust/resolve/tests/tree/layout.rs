@@ -54,8 +54,8 @@ fn a_write_from_a_separator_on_does_not_keep_dead_entries_in_front_of_it() {
     }
 }
 
-/// Separators whose tails have chains above a split, and fit the node below it, where the halves share more: then they take more of it,
-/// not less.
+/// Separators whose tails have chains above a split, and fit the node below it, where the halves share more: then
+/// they take more of it, not less.
 #[test]
 fn a_split_of_an_inner_node_counts_the_tails_that_its_halves_will_have() {
     let key =
