@@ -4,7 +4,10 @@ use crate::error::Error;
 use resolver_types::{STAGES, Stage};
 use serde::Serialize;
 use std::fmt;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// A value for each stage, under the stages' names.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -81,6 +84,66 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Error> {
     print(format_args!("{text}\n"))
 }
 
+/// A file that takes the place of the one under its name once it is whole: written beside it, and renamed.
+///
+/// Dropped before [`WholeFile::finish`], it leaves nothing. What is there and is no regular file, such as a pipe, is written as it stands.
+pub(crate) enum WholeFile {
+    Beside { file: BufWriter<NamedTempFile>, place: PathBuf },
+    InPlace(BufWriter<File>),
+}
+
+impl WholeFile {
+    /// Begins the file.
+    pub(crate) fn create(name: &str) -> io::Result<WholeFile> {
+        // A link stays a link to what is replaced.
+        let place = fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name));
+        let there = fs::metadata(&place).ok();
+        if there.as_ref().is_some_and(|there| !there.is_file()) {
+            return Ok(WholeFile::InPlace(BufWriter::new(File::options().write(true).open(place)?)));
+        }
+        let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut builder = tempfile::Builder::new();
+        match there {
+            Some(there) => drop(builder.permissions(there.permissions())),
+            #[cfg(unix)]
+            None => drop(builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))),
+            #[cfg(not(unix))]
+            None => {}
+        }
+        let file = BufWriter::new(builder.tempfile_in(folder.unwrap_or(Path::new(".")))?);
+        Ok(WholeFile::Beside { file, place })
+    }
+
+    /// Puts the file where it belongs.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            WholeFile::Beside { file, place } => {
+                let file = file.into_inner()?;
+                file.as_file().sync_all()?;
+                file.persist(place)?;
+                Ok(())
+            }
+            WholeFile::InPlace(mut file) => file.flush(),
+        }
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            WholeFile::Beside { file, .. } => file.write(bytes),
+            WholeFile::InPlace(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            WholeFile::Beside { file, .. } => file.flush(),
+            WholeFile::InPlace(file) => file.flush(),
+        }
+    }
+}
+
 /// Prints a line on stderr. If that fails there is nobody left to tell.
 pub(crate) fn note(line: fmt::Arguments<'_>) {
     let _ = writeln!(io::stderr(), "{line}");
@@ -119,5 +182,33 @@ pub(crate) fn parse_positive(text: &str) -> Result<usize, String> {
         Ok(0) => Err("it must be at least 1".to_owned()),
         Ok(number) => Ok(number),
         Err(error) => Err(format!("{error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_there_whole_or_as_it_was() {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        let path = folder.path().join("a");
+        let name = path.to_str().expect("the path is text");
+        let text = || fs::read_to_string(name).expect("the file is there");
+        let write = |content: &[u8]| {
+            let mut file = WholeFile::create(name).expect("the folder can be written");
+            file.write_all(content).expect("there is room");
+            file
+        };
+        drop(write(b"begun"));
+        assert!(!path.exists());
+        write(b"first").finish().expect("it can be renamed");
+        drop(write(b"begun"));
+        assert_eq!(text(), "first");
+        write(b"second").finish().expect("it can be renamed");
+        assert_eq!(text(), "second");
+        assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 1, "nothing else stays");
+        assert!(WholeFile::create(&format!("{name}/b")).is_err());
+        assert!(WholeFile::create(folder.path().to_str().expect("the path is text")).is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::error::Error;
-use crate::output::{self, Table};
+use crate::output::{self, Table, WholeFile};
 use crate::progress::Progress;
 use resolver_index::Config;
 use resolver_oracle::SkipList;
@@ -14,8 +14,7 @@ use resolver_workloads::generators::long_trace::{
 use resolver_workloads::input::{RunError, Unmade};
 use resolver_workloads::retention::{self, BatchTimes, Moment, Plan};
 use serde::Serialize;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 /// The budget of a run that ends within minutes.
 const DEFAULT_BUDGET: u64 = 64 << 20;
@@ -173,7 +172,7 @@ fn measure(plan: &Plan, trace_seconds: u64, args: &Args) -> Result<Document, Err
 
 /// Writes a table of all batches, separated by commas.
 fn write_moments(name: &str, moments: &[Moment]) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(name)?);
+    let mut out = WholeFile::create(name)?;
     writeln!(out, "seconds,retained_seconds,memory_bytes,batch_microseconds")?;
     for moment in moments {
         let seconds = moment.batch as f64 / BATCHES_PER_SECOND as f64;
@@ -181,7 +180,7 @@ fn write_moments(name: &str, moments: &[Moment]) -> io::Result<()> {
         let micros = moment.time.as_secs_f64() * 1e6;
         writeln!(out, "{seconds},{retained},{},{micros:.1}", moment.memory_bytes)?;
     }
-    out.flush()
+    out.finish()
 }
 
 fn parse_key_bytes(text: &str) -> Result<usize, String> {
