@@ -6,7 +6,7 @@ use crate::history::{HistoryArgs, Index};
 use crate::output::{self, Phases, Table};
 use crate::progress::Progress;
 use crate::{replay, trace};
-use resolver_types::STAGES;
+use resolver_types::{STAGES, Stage};
 use resolver_workloads::Workload;
 use resolver_workloads::generators::Scale;
 use resolver_workloads::input::{Input, Maker, Source as _};
@@ -48,6 +48,9 @@ pub(crate) struct Args {
     /// Seed of the generators instead of each workload's own
     #[arg(long)]
     seed: Option<u64>,
+    /// Print what a range costs in each phase, too
+    #[arg(long, conflicts_with = "json")]
+    phases: bool,
     /// Print one JSON document instead of tables
     #[arg(long)]
     json: bool,
@@ -63,6 +66,8 @@ struct Entry {
     workload: String,
     batches: u64,
     transactions: u64,
+    read_ranges: u64,
+    write_ranges: u64,
     committed: u64,
     conflicts: u64,
     too_old: u64,
@@ -124,6 +129,9 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     } else {
         for entry in &results {
             entry.print()?;
+            if args.phases {
+                output::print(format_args!("{}\n", entry.phase_table()))?;
+            }
         }
     }
     Ok(Outcome::Fine)
@@ -213,6 +221,8 @@ impl Entry {
             workload,
             batches: measured.counts.batches,
             transactions: measured.counts.transactions,
+            read_ranges: measured.counts.reads,
+            write_ranges: measured.counts.writes,
             committed: measured.counts.committed,
             conflicts: measured.counts.conflicts,
             too_old: measured.counts.too_old,
@@ -225,6 +235,34 @@ impl Entry {
             decision_hash: measured.decision_hash,
             candidates: names.iter().zip(measured.candidates).map(candidate).collect(),
         }
+    }
+
+    /// The ranges that a stage deals with, as they come in: which, and how many.
+    fn ranges_of(&self, stage: Stage) -> (&'static str, u64) {
+        match stage {
+            Stage::CheckReads => ("reads", self.read_ranges),
+            Stage::Combine | Stage::Apply | Stage::Expire => ("writes", self.write_ranges),
+            Stage::Sort | Stage::WithinBatch => ("all", self.read_ranges + self.write_ranges),
+        }
+    }
+
+    /// What each phase costs a range that it deals with.
+    fn phase_table(&self) -> Table {
+        let names = self.candidates.iter().map(|candidate| candidate.name.as_str());
+        let ratio = self.ratio.map(|_| "ratio");
+        let mut table =
+            Table::new(&["phase", "of", "ranges"].into_iter().chain(names).chain(ratio).collect::<Vec<_>>());
+        let ratios = self.phase_ratios.values();
+        for stage in STAGES {
+            let (which, ranges) = self.ranges_of(stage);
+            let mut cells = vec![stage.name().to_owned(), which.to_owned(), ranges.to_string()];
+            cells.extend(self.candidates.iter().map(|candidate| {
+                format!("{:.1} ns", candidate.phases.values()[stage as usize] * 1e9 / ranges.max(1) as f64)
+            }));
+            cells.extend(ratio.map(|_| ratio_cell(ratios[stage as usize])));
+            table.row(cells);
+        }
+        table
     }
 
     fn print(&self) -> Result<(), Error> {
@@ -247,8 +285,7 @@ impl Entry {
         let verdict = match self.ratio {
             Some(ratio) => {
                 let mut cells = vec!["ratio".to_owned(), format!("{ratio:.3}x"), String::new()];
-                let stage = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}x"));
-                cells.extend(self.phase_ratios.values().map(stage));
+                cells.extend(self.phase_ratios.values().map(ratio_cell));
                 cells.push(String::new());
                 table.row(cells);
                 format!("{ratio:.3}x the time of {}, noise {noise:.3}", self.candidates[1].name)
@@ -263,4 +300,8 @@ impl Entry {
             self.rounds.len()
         ))
     }
+}
+
+fn ratio_cell(ratio: Option<f64>) -> String {
+    ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.3}x"))
 }

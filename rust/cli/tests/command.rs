@@ -320,7 +320,27 @@ fn bench_prints_the_fields_of_its_contract() {
     }
     assert_eq!(results[0]["batches"], 6);
     assert_eq!(results[1]["transactions"], 6 * 2_500);
+    assert_eq!(results[1]["read_ranges"], 6 * 2_500);
     assert_eq!(results[2]["transactions"], 4 * 500, "a third of the batches is not timed");
+}
+
+#[test]
+fn bench_prints_what_a_range_costs_in_each_phase() {
+    let args = ["bench", "conflictset-points", "--rounds", "1", "--batches", "6", "--phases"];
+    let output = run(&args);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let text = String::from_utf8(output.stdout).expect("stdout is text");
+    let mut rows = text.lines().skip_while(|line| !line.starts_with("phase "));
+    assert_eq!(
+        rows.next().map(|line| line.split_whitespace().collect::<Vec<_>>()),
+        Some(vec!["phase", "of", "ranges", "tree", "skiplist", "ratio"])
+    );
+    let ranges = ["all 12000", "reads 8000", "all 12000", "writes 4000", "writes 4000", "writes 4000"];
+    for (stage, ranges) in STAGES.iter().zip(ranges) {
+        let row = rows.next().unwrap_or_default().split_whitespace().collect::<Vec<_>>();
+        assert_eq!((row[0], [row[1], row[2]].join(" ")), (*stage, ranges.to_owned()));
+        assert!((row[4], row[6]) == ("ns", "ns") && row[3].parse::<f64>().is_ok(), "{row:?}");
+    }
 }
 
 #[test]

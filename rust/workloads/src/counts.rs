@@ -10,6 +10,10 @@ pub struct Counts {
     pub batches: u64,
     /// Transactions decided.
     pub transactions: u64,
+    /// Read ranges of the transactions.
+    pub reads: u64,
+    /// Their write ranges.
+    pub writes: u64,
     /// Transactions that committed.
     pub committed: u64,
     /// Transactions in conflict.
@@ -32,6 +36,8 @@ impl Counts {
         self.transactions += batch.transactions.len() as u64;
         let mut by_cutoff = 0;
         for (transaction, verdict) in batch.transactions.iter().zip(&verdicts.verdicts) {
+            self.reads += u64::from(transaction.reads);
+            self.writes += u64::from(transaction.writes);
             match verdict {
                 Verdict::Committed => self.committed += 1,
                 Verdict::Conflict => self.conflicts += 1,
@@ -50,6 +56,8 @@ impl Counts {
     pub fn merge(&mut self, other: &Counts) {
         self.batches += other.batches;
         self.transactions += other.transactions;
+        self.reads += other.reads;
+        self.writes += other.writes;
         self.committed += other.committed;
         self.conflicts += other.conflicts;
         self.too_old += other.too_old;
