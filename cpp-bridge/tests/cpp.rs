@@ -123,18 +123,22 @@ fn library() -> (PathBuf, PathBuf) {
     (archive.expect("a static library"), generated.expect("a folder of generated files"))
 }
 
-/// Compiles and links a driver. Without the compiler, or where it cannot link with its flags, `None`.
+/// Whether a program in C++20 that is made so can be run here. A compiler may lack its library, and a sanitizer does not get
+/// along with every kernel's address layout.
+fn is_usable(toolchain: Toolchain, folder: &Path) -> bool {
+    let (source, program) = (folder.join("probe.cpp"), folder.join("probe"));
+    fs::write(&source, "#include <span>\n#include <string>\nint main() { return std::string().size(); }\n")
+        .expect("the scratch folder takes files");
+    let mut compile = Command::new(toolchain.compiler);
+    compile.arg("-std=c++20").args(toolchain.flags).arg(&source).arg("-o").arg(&program);
+    let succeeds = |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
+    succeeds(&mut compile) && succeeds(&mut Command::new(&program))
+}
+
+/// Compiles and links a driver. Without the compiler, or where what it makes with its flags does not run, `None`.
 fn build(toolchain: Toolchain, (archive, generated): &(PathBuf, PathBuf)) -> Option<Driver> {
     let folder = scratch(toolchain.name);
-    let probe = folder.join("probe.cpp");
-    fs::write(&probe, "int main() {}\n").expect("the scratch folder takes files");
-    let probed = Command::new(toolchain.compiler)
-        .args(toolchain.flags)
-        .arg(&probe)
-        .arg("-o")
-        .arg(folder.join("probe"))
-        .output();
-    if !probed.is_ok_and(|output| output.status.success()) {
+    if !is_usable(toolchain, &folder) {
         eprintln!("skipped: no {} that takes {:?}", toolchain.compiler, toolchain.flags);
         return None;
     }

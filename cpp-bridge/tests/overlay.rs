@@ -1,10 +1,27 @@
 //! The overlay's configure step, over small projects with the layouts of FoundationDB's releases. Needs
-//! CMake; skipped without.
+//! CMake; skipped without a usable one.
 #![allow(clippy::print_stderr, reason = "says what is skipped, and why")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The least version of CMake that FoundationDB's main takes, and so these projects do.
+const CMAKE: &str = "3.24";
+
+/// Whether there is such a CMake, with a build program that it can generate for: an empty project is configured once.
+fn is_cmake_usable() -> bool {
+    static USABLE: OnceLock<bool> = OnceLock::new();
+    *USABLE.get_or_init(|| {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("resolver-overlay").join("probe");
+        let project = format!("cmake_minimum_required(VERSION {CMAKE})\nproject(probe LANGUAGES C CXX)\n");
+        write(&root.join("CMakeLists.txt"), &project);
+        let mut configure = Command::new("cmake");
+        configure.arg("-S").arg(&root).arg("-B").arg(root.join("build"));
+        configure.output().is_ok_and(|output| output.status.success())
+    })
+}
 
 /// A project that is laid out like a release.
 struct Layout {
@@ -47,8 +64,8 @@ fn write(path: &Path, text: &str) {
 impl Layout {
     /// Makes the project anew, and configures it with the overlay. `None` without CMake.
     fn configure(&self) -> Option<(Output, PathBuf)> {
-        if Command::new("cmake").arg("--version").output().is_err() {
-            eprintln!("skipped: no cmake");
+        if !is_cmake_usable() {
+            eprintln!("skipped: no cmake from {CMAKE} on, or none that has what it needs");
             return None;
         }
         let root = Path::new(env!("CARGO_TARGET_TMPDIR")).join("resolver-overlay").join(self.name);
@@ -59,7 +76,7 @@ impl Layout {
         write(
             &root.join("CMakeLists.txt"),
             &format!(
-                "cmake_minimum_required(VERSION 3.24)\nproject(foundationdb VERSION {version} LANGUAGES C CXX)\n\
+                "cmake_minimum_required(VERSION {CMAKE})\nproject(foundationdb VERSION {version} LANGUAGES C CXX)\n\
                  add_subdirectory({folder})\n"
             ),
         );

@@ -6,6 +6,7 @@ use resolver_simulation::{FdbSeed, Fdbserver, Problem};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Writes a trace as a simulation does; what goes wrong depends on the seed.
@@ -47,15 +48,26 @@ fn scratch(name: &str) -> PathBuf {
     folder
 }
 
-/// A fake fdbserver and a specification that sets an environment variable.
+/// The fake fdbserver: written once, before any test starts a process. One that is being started while a file is written
+/// holds that file open for a moment, and what is open for writing cannot be run.
+fn program() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let write = || {
+        let program = scratch("fdbserver-program").join("fdbserver");
+        fs::write(&program, FAKE).expect("the script can be written");
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("the script is ours");
+        program
+    };
+    PROGRAM.get_or_init(write).clone()
+}
+
+/// The fake fdbserver and a specification that sets an environment variable.
 fn fake(folder: &Path) -> (Fdbserver, PathBuf) {
-    let program = folder.join("fdbserver");
-    fs::write(&program, FAKE).expect("the script can be written");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("the script is ours");
+    let program = program();
     let spec = folder.join("Some.toml");
     fs::write(&spec, "#env RESOLVER_BUDGET=1M\n[[test]]\n").expect("the specification can be written");
     let out = folder.join("out");
-    let (timeout, extra) = (Duration::from_secs(20), Vec::new());
+    let (timeout, extra) = (Duration::from_secs(300), Vec::new());
     (Fdbserver { program, out, buggify: true, timeout, extra }, spec)
 }
 

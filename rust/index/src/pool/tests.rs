@@ -1,4 +1,5 @@
 use super::*;
+use std::sync::OnceLock;
 
 /// A block type for these tests: numbers all over the block.
 #[derive(Clone, Copy)]
@@ -13,22 +14,25 @@ const PAGE: u64 = PAGE_BYTES as u64;
 const PER_PAGE: u32 = BLOCKS_PER_PAGE as u32;
 const BLOCKS_PER_SEGMENT: u32 = (memory::SEGMENT_BYTES / BLOCK_BYTES) as u32;
 
-/// The backings that can be made here with so small a budget. HugeTLB is not there on most machines; Miri has
-/// no mappings with advice.
+/// More than all tests that run at once ask for.
+const ALL_TESTS: u64 = 64 << 20;
+
+/// The backings that can be made here. Asked for once, before any test holds huge pages, so that what one of them takes is
+/// not missed by another. HugeTLB is not there on most machines; Miri has no mappings with advice.
 fn backings() -> Vec<Backing> {
-    let here = |backing: &Backing| match Pool::new(*backing, PAGE) {
+    static HERE: OnceLock<Vec<Backing>> = OnceLock::new();
+    let here = |backing: &Backing| match Pool::new(*backing, ALL_TESTS) {
         Ok(_) => true,
-        Err(PoolError::OutOfHugePages { needed, free, .. }) => *backing == Backing::HugeTlb && free < needed,
-        Err(PoolError::Unsupported { .. }) => *backing == Backing::Thp,
+        Err(PoolError::OutOfHugePages { .. }) if *backing == Backing::HugeTlb => false,
+        Err(PoolError::Unsupported { .. }) if *backing == Backing::Thp => false,
         Err(error) => panic!("{}: {error}", backing.name()),
     };
     if cfg!(miri) {
         return vec![Backing::Heap];
     }
-    let mut found: Vec<Backing> = Backing::ALL.into_iter().filter(here).collect();
-    found.retain(|backing| Pool::new(*backing, PAGE).is_ok());
+    let found = HERE.get_or_init(|| Backing::ALL.into_iter().filter(here).collect());
     assert!(found.contains(&Backing::Heap), "the heap is everywhere");
-    found
+    found.clone()
 }
 
 /// A sequence of numbers that looks random, the same in every run.
@@ -340,8 +344,26 @@ mod linux {
         (fields.next().unwrap(), fields.next().unwrap())
     }
 
+    /// Runs an ignored test in a process of its own, after a command of the shell's.
+    fn run_alone(first: &str, test: &str) {
+        let output = std::process::Command::new("sh")
+            .args(["-c", &format!("{first} && exec \"$0\" --exact \"$1\" --ignored")])
+            .arg(std::env::current_exe().unwrap())
+            .arg(format!("pool::tests::linux::{test}"))
+            .output()
+            .unwrap();
+        let [said, failed] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert!(output.status.success() && said.contains("1 passed"), "{said}{failed}");
+    }
+
     #[test]
     fn thousands_of_pools_leave_nothing_behind() {
+        run_alone("true", "what_thousands_of_pools_leave");
+    }
+
+    #[test]
+    #[ignore = "reads what its process holds: the test above runs it alone"]
+    fn what_thousands_of_pools_leave() {
         for backing in backings() {
             let budget = if backing == Backing::HugeTlb { PAGE } else { 1 << 30 };
             let (mapped_before, resident_before) = process_pages();
@@ -351,8 +373,7 @@ mod linux {
                 pool.get_mut::<Words>(id).0[0] = 1;
                 assert_eq!(pool.committed_bytes(), PAGE);
             }
-            // Leaked segments would be 3000 * 16 MiB mapped, leaked pages 3000 * 64 KiB in memory. Other
-            // tests run at the same time.
+            // Leaked segments would be 3000 * 16 MiB mapped, leaked pages 3000 * 64 KiB in memory.
             let (mapped, resident) = process_pages();
             assert!(mapped < mapped_before + (2 << 30 >> 12), "{}: {mapped} pages mapped", backing.name());
             assert!(
@@ -399,18 +420,9 @@ mod linux {
         assert_eq!(error.to_string(), "512 huge pages of 2097152 bytes are needed, 3 are free");
     }
 
-    /// Runs the ignored test below in a process of its own whose address space is limited.
     #[test]
     fn refused_address_space_leaves_the_pool_valid() {
-        let script =
-            "ulimit -v 300000 && exec \"$0\" --exact pool::tests::linux::under_an_address_limit --ignored";
-        let output = std::process::Command::new("sh")
-            .args(["-c", script])
-            .arg(std::env::current_exe().unwrap())
-            .output()
-            .unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        run_alone("ulimit -v 300000", "under_an_address_limit");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use resolver_types::{ConflictSet, DecisionHasher, Retention, Verdicts, Version};
 use resolver_workloads::capture::{CaptureReader, Record, captures_dir, captures_in};
 use resolver_workloads::{BatchBuf, RandomBatches, cases};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Everything about a run that may be compared.
 #[derive(Debug, PartialEq)]
@@ -58,10 +59,14 @@ fn capture(file: &Path) -> impl Iterator<Item = Result<BatchBuf, Version>> {
     })
 }
 
-/// The backings that this machine has.
-fn backings() -> Vec<Backing> {
-    let config = |backing| Config { budget_bytes: 16 << 20, backing, ..Config::default() };
-    Backing::ALL.into_iter().filter(|&backing| Tree::new(config(backing)).is_ok()).collect()
+/// The backings that this machine has. Asked for once, before any test holds huge pages, and with a budget that holds what
+/// all of them take at once.
+fn backings() -> &'static [Backing] {
+    static HERE: OnceLock<Vec<Backing>> = OnceLock::new();
+    let config = |backing| Config { budget_bytes: 64 << 20, backing, ..Config::default() };
+    HERE.get_or_init(|| {
+        Backing::ALL.into_iter().filter(|&backing| Tree::new(config(backing)).is_ok()).collect()
+    })
 }
 
 #[test]
@@ -94,7 +99,7 @@ fn captures_are_decided_alike_on_every_backing_and_under_every_budget_that_holds
 
 #[test]
 fn cases_on_every_backing() {
-    for backing in backings() {
+    for &backing in backings() {
         for case in cases::builtin() {
             let plain = config(Retention::Window, LEAST_BUDGET);
             let config = TreeConfig { index: Config { backing, ..plain.index }, ..plain };
