@@ -2,7 +2,7 @@
 
 use crate::Outcome;
 use crate::error::Error;
-use crate::history::{HistoryArgs, Index};
+use crate::history::{Histories, HistoryArgs, Index};
 use crate::output::{self, Phases, Table};
 use crate::progress::Progress;
 use crate::{replay, trace};
@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::path::Path;
 
 /// What runs without arguments, and how many batches of it: every kind of input, and short.
-const DEFAULT_RUN: [(&str, usize); 3] =
+pub(crate) const DEFAULT_RUN: [(&str, usize); 3] =
     [("skiplisttest", 80), ("conflictset-points", 150), ("conflictset-ranges", 150)];
 
 /// Measure a conflict set, or one against another, on workloads or captures
@@ -26,8 +26,8 @@ const DEFAULT_RUN: [(&str, usize); 3] =
 /// ratios of one candidate against itself lie.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    #[arg(value_name = "WORKLOAD | FILE", help = inputs_help())]
-    inputs: Vec<String>,
+    #[command(flatten)]
+    runs: Runs,
     /// The conflict set to measure: tree, skiplist or model [default: tree, against skiplist]
     #[arg(long)]
     index: Option<String>,
@@ -36,15 +36,6 @@ pub(crate) struct Args {
     against: Option<String>,
     #[command(flatten)]
     history: HistoryArgs,
-    /// Rounds
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = output::parse_positive)]
-    rounds: usize,
-    /// The first N batches instead of all; of a workload, its untimed share included
-    #[arg(long, value_name = "N", value_parser = output::parse_positive)]
-    batches: Option<usize>,
-    /// The workloads at another size, above 0 and at most 1: transactions a batch and keys times this
-    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_scale)]
-    scale: Scale,
     /// Seed of the generators instead of each workload's own
     #[arg(long)]
     seed: Option<u64>,
@@ -56,37 +47,53 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What is run, how much of it, and how often.
+#[derive(clap::Args)]
+pub(crate) struct Runs {
+    #[arg(value_name = "WORKLOAD | FILE", help = inputs_help())]
+    pub(crate) inputs: Vec<String>,
+    /// Rounds
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = output::parse_positive)]
+    pub(crate) rounds: usize,
+    /// The first N batches instead of all; of a workload, its untimed share included
+    #[arg(long, value_name = "N", value_parser = output::parse_positive)]
+    pub(crate) batches: Option<usize>,
+    /// The workloads at another size, above 0 and at most 1: transactions a batch and keys times this
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_scale)]
+    pub(crate) scale: Scale,
+}
+
 #[derive(Serialize)]
 struct Document {
     results: Vec<Entry>,
 }
 
 #[derive(Serialize)]
-struct Entry {
-    workload: String,
-    batches: u64,
-    transactions: u64,
-    read_ranges: u64,
-    write_ranges: u64,
-    committed: u64,
-    conflicts: u64,
-    too_old: u64,
-    too_old_by_cutoff: u64,
-    fallbacks: u64,
-    rounds: Vec<f64>,
-    ratio: Option<f64>,
-    noise: f64,
-    phase_ratios: Phases<Option<f64>>,
-    decision_hash: String,
-    candidates: Vec<Candidate>,
+pub(crate) struct Entry {
+    pub(crate) workload: String,
+    pub(crate) batches: u64,
+    pub(crate) transactions: u64,
+    pub(crate) read_ranges: u64,
+    pub(crate) write_ranges: u64,
+    pub(crate) committed: u64,
+    pub(crate) conflicts: u64,
+    pub(crate) too_old: u64,
+    pub(crate) too_old_by_cutoff: u64,
+    pub(crate) fallbacks: u64,
+    pub(crate) rounds: Vec<f64>,
+    pub(crate) ratio: Option<f64>,
+    pub(crate) noise: f64,
+    pub(crate) phase_ratios: Phases<Option<f64>>,
+    pub(crate) decision_hash: String,
+    pub(crate) candidates: Vec<Candidate>,
 }
 
 #[derive(Serialize)]
-struct Candidate {
-    name: String,
-    seconds: f64,
-    phases: Phases<f64>,
-    memory_bytes: u64,
+pub(crate) struct Candidate {
+    pub(crate) name: String,
+    pub(crate) seconds: f64,
+    pub(crate) phases: Phases<f64>,
+    pub(crate) memory_bytes: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
@@ -97,33 +104,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         (None, None) => Some(Index::SkipList),
     };
     let histories = args.history.histories()?;
-    let make_index = || histories.make(index);
-    let make_against = against.map(|against| move || histories.make(against));
-    let make_against = make_against.as_ref().map(|make| make as Maker<'_>);
-    let names: Vec<&str> = [Some(index), against].into_iter().flatten().map(Index::name).collect();
-    let rounds = args.rounds;
-
-    let mut results = Vec::new();
-    for (name, source) in sources(args)? {
-        let against = match &source {
-            Source::Workload(workload) if workload.index_alone() => {
-                if index != Index::Tree {
-                    return Err(Error::TreeAlone(name));
-                }
-                None
-            }
-            _ => make_against,
-        };
-        let progress = Progress::new(&name, measure_ticks(rounds, against.is_some()));
-        let mut tick = || progress.advance(1);
-        let measured = match source.load(&name, args)? {
-            Loaded::Memory(input) => measure(&input.views(), &make_index, against, rounds, &mut tick),
-            Loaded::Trace(trace) => measure(&trace, &make_index, against, rounds, &mut tick),
-            Loaded::Stream(workload) => measure(&workload, &make_index, against, rounds, &mut tick),
-        }
-        .map_err(|source| Error::Measure { workload: name.clone(), source })?;
-        results.push(Entry::new(name, &names, measured));
-    }
+    let sources = sources(&args.runs, args.seed, &DEFAULT_RUN)?;
+    let results = measure_all(sources, &args.runs, &histories, index, against)?;
     if args.json {
         output::print_json(&Document { results })?;
     } else {
@@ -135,6 +117,44 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         }
     }
     Ok(Outcome::Fine)
+}
+
+/// Measures a conflict set, or one against another, on one input after the other.
+pub(crate) fn measure_all(
+    sources: Vec<(String, Source)>,
+    runs: &Runs,
+    histories: &Histories,
+    index: Index,
+    against: Option<Index>,
+) -> Result<Vec<Entry>, Error> {
+    let make_index = || histories.make(index);
+    let make_against = against.map(|against| move || histories.make(against));
+    let make_against = make_against.as_ref().map(|make| make as Maker<'_>);
+    let names: Vec<&str> = [Some(index), against].into_iter().flatten().map(Index::name).collect();
+    let rounds = runs.rounds;
+
+    let mut results = Vec::new();
+    for (name, source) in sources {
+        let against = match &source {
+            Source::Workload(workload) if workload.index_alone() => {
+                if index != Index::Tree {
+                    return Err(Error::TreeAlone(name));
+                }
+                None
+            }
+            _ => make_against,
+        };
+        let progress = Progress::new(&name, measure_ticks(rounds, against.is_some()));
+        let mut tick = || progress.advance(1);
+        let measured = match source.load(&name, runs.batches)? {
+            Loaded::Memory(input) => measure(&input.views(), &make_index, against, rounds, &mut tick),
+            Loaded::Trace(trace) => measure(&trace, &make_index, against, rounds, &mut tick),
+            Loaded::Stream(workload) => measure(&workload, &make_index, against, rounds, &mut tick),
+        }
+        .map_err(|source| Error::Measure { workload: name.clone(), source })?;
+        results.push(Entry::new(name, &names, measured));
+    }
+    Ok(results)
 }
 
 fn inputs_help() -> String {
@@ -157,49 +177,53 @@ enum Loaded {
 }
 
 /// Where an input comes from.
-enum Source {
+pub(crate) enum Source {
     File,
     Workload(Workload),
 }
 
-/// What to run, under the names as given.
-fn sources(args: &Args) -> Result<Vec<(String, Source)>, Error> {
+/// What to run, under the names as given; without any, the default.
+pub(crate) fn sources(
+    runs: &Runs,
+    seed: Option<u64>,
+    default: &[(&str, usize)],
+) -> Result<Vec<(String, Source)>, Error> {
     let workload = |name: &str| -> Result<Workload, Error> {
-        let workload = Workload::by_name(name, args.seed);
+        let workload = Workload::by_name(name, seed);
         let workload = workload.ok_or_else(|| Error::UnknownWorkload(name.to_owned()))?;
-        Ok(workload.with_scale(args.scale))
+        Ok(workload.with_scale(runs.scale))
     };
-    if args.inputs.is_empty() {
-        let short = |(name, batches)| {
-            let workload = workload(name)?.with_batches(args.batches.unwrap_or(batches));
+    if runs.inputs.is_empty() {
+        let short = |&(name, batches): &(&str, usize)| {
+            let workload = workload(name)?.with_batches(runs.batches.unwrap_or(batches));
             Ok((name.to_owned(), Source::Workload(workload)))
         };
-        return DEFAULT_RUN.into_iter().map(short).collect();
+        return default.iter().map(short).collect();
     }
     let source = |name: &String| {
         let source = if Path::new(name).is_file() {
             Source::File
         } else {
             let workload = workload(name)?;
-            let batches = args.batches.unwrap_or(workload.default_batches());
+            let batches = runs.batches.unwrap_or(workload.default_batches());
             Source::Workload(workload.with_batches(batches))
         };
         Ok((name.clone(), source))
     };
-    args.inputs.iter().map(source).collect()
+    runs.inputs.iter().map(source).collect()
 }
 
 impl Source {
-    fn load(self, name: &str, args: &Args) -> Result<Loaded, Error> {
+    fn load(self, name: &str, batches: Option<usize>) -> Result<Loaded, Error> {
         match self {
             Source::File if trace::is_trace(name) => {
                 let trace = trace::open(name)?;
-                let batches = args.batches.map_or(u64::MAX, |batches| batches as u64);
+                let batches = batches.map_or(u64::MAX, |batches| batches as u64);
                 Ok(Loaded::Trace(trace.with_batches(batches)))
             }
             Source::File => {
                 let mut recording = replay::read(name)?;
-                if let Some(batches) = args.batches {
+                if let Some(batches) = batches {
                     recording.input.truncate(batches);
                 }
                 Ok(Loaded::Memory(recording.input))
@@ -247,7 +271,7 @@ impl Entry {
     }
 
     /// What each phase costs a range that it deals with.
-    fn phase_table(&self) -> Table {
+    pub(crate) fn phase_table(&self) -> Table {
         let names = self.candidates.iter().map(|candidate| candidate.name.as_str());
         let ratio = self.ratio.map(|_| "ratio");
         let mut table =

@@ -17,18 +17,15 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Document {
-    machine: Machine,
+pub(crate) struct Document {
+    pub(crate) machine: Machine,
     /// Nothing where the memory is unknown.
     recommended_budget_bytes: Option<u64>,
     recommended_pages: &'static str,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
-    let machine = Machine::here();
-    let budget = machine.budget_bytes();
-    let recommended_pages = machine.pages(budget.unwrap_or(u64::MAX));
-    let document = Document { machine, recommended_budget_bytes: budget, recommended_pages };
+    let document = Document::here();
     if args.json {
         output::print_json(&document)?;
     } else {
@@ -38,7 +35,15 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
 }
 
 impl Document {
-    fn table(&self) -> Table {
+    /// Looks at this machine.
+    pub(crate) fn here() -> Document {
+        let machine = Machine::here();
+        let budget = machine.budget_bytes();
+        let recommended_pages = machine.pages(budget.unwrap_or(u64::MAX));
+        Document { machine, recommended_budget_bytes: budget, recommended_pages }
+    }
+
+    pub(crate) fn table(&self) -> Table {
         let unknown = || "unknown".to_owned();
         let bytes = |bytes: Option<u64>| bytes.map_or_else(unknown, output::bytes);
         let machine = &self.machine;

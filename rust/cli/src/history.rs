@@ -42,7 +42,7 @@ impl Index {
 }
 
 /// How histories are made.
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub(crate) struct HistoryArgs {
     /// The most that the tree may hold: bytes, or a number of KiB, MiB, GiB or TiB [default: 1GiB]
     #[arg(long, value_name = "SIZE")]

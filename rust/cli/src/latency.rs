@@ -30,48 +30,60 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Row {
-    bytes: u64,
-    ordinary_ns: f64,
+pub(crate) struct Row {
+    pub(crate) bytes: u64,
+    pub(crate) ordinary_ns: f64,
     /// Where huge pages were asked for; nothing where the system has none.
-    huge_ns: Option<f64>,
+    pub(crate) huge_ns: Option<f64>,
 }
 
 #[derive(Serialize)]
-struct Document {
+pub(crate) struct Document {
     line_bytes: usize,
     seed: u64,
-    rows: Vec<Row>,
+    pub(crate) rows: Vec<Row>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
-    let largest = output::parse_size(&args.largest).ok_or_else(|| Error::NoSize(args.largest.clone()))?;
-    if !(LEAST_BYTES..=MOST_BYTES).contains(&largest) {
-        return Err(Error::LatencySize(largest));
+    let document = measure(parse_largest(&args.largest)?, args.seed)?;
+    if args.json {
+        output::print_json(&document)?;
+    } else {
+        output::print(document.table())?;
     }
+    Ok(Outcome::Fine)
+}
+
+/// Reads the size of the largest memory.
+pub(crate) fn parse_largest(size: &str) -> Result<u64, Error> {
+    let largest = output::parse_size(size).ok_or_else(|| Error::NoSize(size.to_owned()))?;
+    if (LEAST_BYTES..=MOST_BYTES).contains(&largest) { Ok(largest) } else { Err(Error::LatencySize(largest)) }
+}
+
+/// Measures every doubling of the least memory up to the largest.
+pub(crate) fn measure(largest: u64, seed: u64) -> Result<Document, Error> {
     let sizes: Vec<u64> = std::iter::successors(Some(LEAST_BYTES), |&size| size.checked_mul(2))
         .take_while(|&size| size <= largest)
         .collect();
     let progress = Progress::new("latency", sizes.len() as u64);
     let mut rows = Vec::new();
     for bytes in sizes {
-        let nanoseconds = |pages| chase::nanoseconds(bytes as usize, pages, args.seed);
+        let nanoseconds = |pages| chase::nanoseconds(bytes as usize, pages, seed);
         let ordinary_ns =
             nanoseconds(Pages::Ordinary).map_err(|source| Error::LatencyMemory { bytes, source })?;
         rows.push(Row { bytes, ordinary_ns, huge_ns: nanoseconds(Pages::Huge).ok() });
         progress.advance(1);
     }
-    drop(progress);
-    let document = Document { line_bytes: chase::LINE_BYTES, seed: args.seed, rows };
-    if args.json {
-        output::print_json(&document)?;
-    } else {
+    Ok(Document { line_bytes: chase::LINE_BYTES, seed, rows })
+}
+
+impl Document {
+    pub(crate) fn table(&self) -> Table {
         let mut table = Table::new(&["memory", "ordinary pages", "huge pages asked for"]);
-        for row in &document.rows {
+        for row in &self.rows {
             let huge = row.huge_ns.map_or("-".to_owned(), |ns| format!("{ns:.1} ns"));
             table.row(vec![output::bytes(row.bytes), format!("{:.1} ns", row.ordinary_ns), huge]);
         }
-        output::print(table)?;
+        table
     }
-    Ok(Outcome::Fine)
 }

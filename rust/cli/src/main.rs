@@ -14,6 +14,7 @@ mod latency;
 mod output;
 mod progress;
 mod replay;
+mod report;
 mod retention;
 mod simulate;
 mod trace;
@@ -44,6 +45,7 @@ enum Command {
     Trace(trace::Args),
     Latency(latency::Args),
     Doctor(doctor::Args),
+    Report(report::Args),
 }
 
 /// How a command that ran to its end ended.
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Command::Trace(args) => trace::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Report(args) => report::run(&args),
     };
     match outcome {
         Ok(Outcome::Fine) => ExitCode::SUCCESS,

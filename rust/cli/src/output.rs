@@ -52,6 +52,14 @@ impl Table {
         assert_eq!(cells.len(), self.0[0].len(), "a cell for every column");
         self.0.push(cells);
     }
+
+    pub(crate) fn header(&self) -> &[String] {
+        &self.0[0]
+    }
+
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.0[1..]
+    }
 }
 
 impl fmt::Display for Table {

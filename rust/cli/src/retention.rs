@@ -12,7 +12,7 @@ use resolver_workloads::generators::long_trace::{
     BATCHES_PER_SECOND, FULL_BUDGET_BYTES, FULL_SECONDS, KEY_BYTES, MIXTURES, Mixture,
 };
 use resolver_workloads::input::{RunError, Unmade};
-use resolver_workloads::retention::{self, BatchTimes, Moment, Plan};
+use resolver_workloads::retention::{self, BatchTimes, Moment, Plan, Retained};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -26,20 +26,8 @@ const DEFAULT_BUDGET: u64 = 64 << 20;
 /// history is probed with reads of keys whose last write is known.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// The budget: bytes, or a number of KiB, MiB or GiB, from 64MiB on [default: 64MiB]
-    #[arg(long, value_name = "SIZE")]
-    budget: Option<String>,
-    /// Seconds of the trace [default: in proportion to the budget, 5,400 for 6GiB]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
-    seconds: Option<u64>,
-    /// The published run: 6GiB and 5,400 seconds
-    #[arg(long, conflicts_with_all = ["budget", "seconds"])]
-    full: bool,
-    /// The length of the keys: 16, 32 or 64 bytes
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = parse_key_bytes)]
-    key_bytes: usize,
-    #[arg(long, value_name = "NAME", default_value = "mixed", value_parser = parse_mixture, help = mixtures_help())]
-    mixture: Mixture,
+    #[command(flatten)]
+    plan: PlanArgs,
     /// Seed of the trace
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -54,53 +42,85 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Document {
-    ratio: f64,
-    budget_bytes: u64,
-    tree_seconds: f64,
-    skiplist_seconds: f64,
-    tree_peak_bytes: u64,
-    skiplist_peak_bytes: u64,
-    verdicts_equal: bool,
-    decisions: u64,
-    decisions_compared: u64,
-    mismatches: u64,
-    probes: u64,
-    probe_conflicts: u64,
-    probe_failures: u64,
-    deepest_probe_seconds: f64,
-    tree_process_bytes: Option<u64>,
-    skiplist_process_bytes: Option<u64>,
-    tree_reclaims_from_seconds: f64,
-    tree_seconds_change: Option<f64>,
-    tree_memory_change: f64,
-    /// Under reclamation, of each batch the least of all replays.
-    tree_batch_times: Option<BatchTimes>,
-    replays: usize,
-    skiplist_windows_tried: Vec<(f64, bool)>,
-    trace_seconds: u64,
+/// Which budget, and which trace.
+#[derive(clap::Args)]
+pub(crate) struct PlanArgs {
+    /// The budget: bytes, or a number of KiB, MiB or GiB, from 64MiB on [default: 64MiB]
+    #[arg(long, value_name = "SIZE")]
+    budget: Option<String>,
+    /// Seconds of the long trace [default: in proportion to the budget, 5,400 for 6GiB]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: Option<u64>,
+    /// The published run: 6GiB and 5,400 seconds
+    #[arg(long, conflicts_with_all = ["budget", "seconds"])]
+    full: bool,
+    /// The length of the long trace's keys: 16, 32 or 64 bytes
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = parse_key_bytes)]
     key_bytes: usize,
-    mixture: &'static str,
-    seed: u64,
+    #[arg(long, value_name = "NAME", default_value = "mixed", value_parser = parse_mixture, help = mixtures_help())]
+    mixture: Mixture,
+}
+
+impl PlanArgs {
+    /// The trace with that seed.
+    pub(crate) fn plan(&self, seed: u64) -> Result<Plan, Error> {
+        let budget_bytes = match &self.budget {
+            Some(size) => output::parse_size(size).ok_or_else(|| Error::NoSize(size.clone()))?,
+            None if self.full => FULL_BUDGET_BYTES,
+            None => DEFAULT_BUDGET,
+        };
+        let in_proportion =
+            u128::from(FULL_SECONDS) * u128::from(budget_bytes) / u128::from(FULL_BUDGET_BYTES);
+        let seconds = self.seconds.unwrap_or((in_proportion as u64).max(1));
+        Ok(Plan {
+            budget_bytes,
+            batches: seconds * BATCHES_PER_SECOND,
+            key_bytes: self.key_bytes,
+            mixture: self.mixture,
+            seed,
+        })
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct Document {
+    pub(crate) ratio: f64,
+    pub(crate) budget_bytes: u64,
+    pub(crate) tree_seconds: f64,
+    pub(crate) skiplist_seconds: f64,
+    pub(crate) tree_peak_bytes: u64,
+    pub(crate) skiplist_peak_bytes: u64,
+    pub(crate) verdicts_equal: bool,
+    pub(crate) decisions: u64,
+    pub(crate) decisions_compared: u64,
+    pub(crate) mismatches: u64,
+    pub(crate) probes: u64,
+    pub(crate) probe_conflicts: u64,
+    pub(crate) probe_failures: u64,
+    pub(crate) deepest_probe_seconds: f64,
+    pub(crate) tree_process_bytes: Option<u64>,
+    pub(crate) skiplist_process_bytes: Option<u64>,
+    pub(crate) tree_reclaims_from_seconds: f64,
+    pub(crate) tree_seconds_change: Option<f64>,
+    pub(crate) tree_memory_change: f64,
+    /// Under reclamation, of each batch the least of all replays.
+    pub(crate) tree_batch_times: Option<BatchTimes>,
+    pub(crate) replays: usize,
+    pub(crate) skiplist_windows_tried: Vec<(f64, bool)>,
+    pub(crate) trace_seconds: u64,
+    pub(crate) key_bytes: usize,
+    pub(crate) mixture: &'static str,
+    pub(crate) seed: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
-    let budget_bytes = match &args.budget {
-        Some(size) => output::parse_size(size).ok_or_else(|| Error::NoSize(size.clone()))?,
-        None if args.full => FULL_BUDGET_BYTES,
-        None => DEFAULT_BUDGET,
-    };
-    let in_proportion = u128::from(FULL_SECONDS) * u128::from(budget_bytes) / u128::from(FULL_BUDGET_BYTES);
-    let seconds = args.seconds.unwrap_or((in_proportion as u64).max(1));
-    let plan = Plan {
-        budget_bytes,
-        batches: seconds * BATCHES_PER_SECOND,
-        key_bytes: args.key_bytes,
-        mixture: args.mixture,
-        seed: args.seed,
-    };
-    let document = measure(&plan, seconds, args)?;
+    let plan = args.plan.plan(args.seed)?;
+    let replayed = replay(&plan, args.replays)?;
+    if let Some(name) = &args.out {
+        write_moments(name, &replayed.moments)
+            .map_err(|source| Error::Write { file: name.clone(), source })?;
+    }
+    let document = hold_against_skip_list(&plan, &replayed)?;
     if args.json {
         output::print_json(&document)?;
     } else {
@@ -109,26 +129,40 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     Ok(if document.verdicts_equal { Outcome::Fine } else { Outcome::Failed })
 }
 
-fn measure(plan: &Plan, trace_seconds: u64, args: &Args) -> Result<Document, Error> {
-    let run_error = |source: RunError| Error::Run { file: "long-trace".to_owned(), source };
+/// The tree's replays under a budget.
+pub(crate) struct Replayed {
+    pub(crate) retained: Retained,
+    pub(crate) moments: Vec<Moment>,
+    replays: usize,
+}
+
+fn run_error(source: RunError) -> Error {
+    Error::Run { file: "long-trace".to_owned(), source }
+}
+
+fn make_tree(plan: &Plan) -> Result<Box<dyn ConflictSet>, Unmade> {
     let config = TreeConfig {
         retention: Retention::Budget,
         index: Config { budget_bytes: plan.budget_bytes, ..Config::default() },
     };
-    let make_tree = || -> Result<Box<dyn ConflictSet>, Unmade> {
-        Ok(Box::new(TreeSet::new(config).map_err(|error| Unmade(format!("the tree: {error}")))?))
-    };
+    Ok(Box::new(TreeSet::new(config).map_err(|error| Unmade(format!("the tree: {error}")))?))
+}
+
+/// Replays the trace through the tree, as often as asked.
+pub(crate) fn replay(plan: &Plan, replays: usize) -> Result<Replayed, Error> {
+    let progress = Progress::new("the tree", plan.batches * replays as u64);
+    let retained = retention::retain(plan, &|| make_tree(plan), replays, &mut || progress.advance(1));
+    let (retained, moments) = retained.map_err(run_error)?;
+    Ok(Replayed { retained, moments, replays })
+}
+
+/// Seeks the skip list's window for the same budget, and compares the tree's decisions.
+pub(crate) fn hold_against_skip_list(plan: &Plan, replayed: &Replayed) -> Result<Document, Error> {
     let make_skip_list =
         || -> Result<Box<dyn ConflictSet>, Unmade> { Ok(Box::new(SkipList::new(Retention::Window))) };
-
+    let trace_seconds = plan.batches / BATCHES_PER_SECOND;
     let too_short = || Error::TraceTooShort { seconds: trace_seconds, budget: plan.budget_bytes };
-    let progress = Progress::new("the tree", plan.batches * args.replays as u64);
-    let retained = retention::retain(plan, &make_tree, args.replays, &mut || progress.advance(1));
-    let (retained, moments) = retained.map_err(run_error)?;
-    drop(progress);
-    if let Some(name) = &args.out {
-        write_moments(name, &moments).map_err(|source| Error::Write { file: name.clone(), source })?;
-    }
+    let retained = &replayed.retained;
     let (tree_seconds, begun) = retained.seconds.zip(retained.begun_seconds).ok_or_else(too_short)?;
 
     let progress = Progress::new("the skip list's window", 0);
@@ -137,7 +171,7 @@ fn measure(plan: &Plan, trace_seconds: u64, args: &Args) -> Result<Document, Err
     drop(progress);
 
     let progress = Progress::new("decisions and probes", plan.batches);
-    let checked = retention::check(plan, &make_tree, &make_skip_list, &mut || progress.advance(1))
+    let checked = retention::check(plan, &|| make_tree(plan), &make_skip_list, &mut || progress.advance(1))
         .map_err(run_error)?;
     drop(progress);
     Ok(Document {
@@ -160,8 +194,8 @@ fn measure(plan: &Plan, trace_seconds: u64, args: &Args) -> Result<Document, Err
         tree_reclaims_from_seconds: begun,
         tree_seconds_change: retained.retained_change,
         tree_memory_change: retained.memory_change,
-        tree_batch_times: BatchTimes::under_reclamation(&moments),
-        replays: args.replays,
+        tree_batch_times: BatchTimes::under_reclamation(&replayed.moments),
+        replays: replayed.replays,
         skiplist_windows_tried: calibrated.tried,
         trace_seconds,
         key_bytes: plan.key_bytes,
@@ -198,7 +232,7 @@ fn mixtures_help() -> String {
 }
 
 impl Document {
-    fn print(&self) -> Result<(), Error> {
+    pub(crate) fn table(&self) -> Table {
         let mut table = Table::new(&["", "retains", "peak, counted", "peak, process"]);
         for (name, seconds, peak, process) in [
             ("tree", self.tree_seconds, self.tree_peak_bytes, self.tree_process_bytes),
@@ -207,6 +241,11 @@ impl Document {
             let process = process.map_or("-".to_owned(), output::bytes);
             table.row(vec![name.to_owned(), format!("{seconds:.2} s"), output::bytes(peak), process]);
         }
+        table
+    }
+
+    fn print(&self) -> Result<(), Error> {
+        let table = self.table();
         let Document { ratio, trace_seconds, key_bytes, mixture, seed, .. } = self;
         let change =
             self.tree_seconds_change.map_or("-".to_owned(), |change| format!("{:+.2} %", change * 100.0));

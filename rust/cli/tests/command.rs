@@ -574,3 +574,80 @@ fn captures_become_traces_and_come_back() {
         assert_eq!(replay(&capture(name)), replay(&trace), "{name}");
     }
 }
+
+/// A report at a size that takes seconds.
+const LITTLE: [&str; 13] = [
+    "--batches",
+    "6",
+    "--rounds",
+    "1",
+    "--scale",
+    "0.02",
+    "--replays",
+    "1",
+    "--seconds",
+    "2",
+    "--largest",
+    "32KiB",
+    "--json",
+];
+
+#[test]
+fn a_report_is_one_page_of_what_its_json_document_holds() {
+    let page = scratch("report.html", b"the page before");
+    let file = capture("driver-tiny.fdbcap.zst");
+    let inputs = ["conflictset-points", file.as_str(), "standalone-points"];
+    let args = [&["report", "--out", &page, "--budget", "2MiB"], &LITTLE[..], &inputs].concat();
+    let document = json(&args, 0);
+    let text = std::fs::read_to_string(&page).expect("the page");
+    assert!(text.starts_with("<!DOCTYPE html>") && text.ends_with("</html>"), "the page is whole");
+    for foreign in ["http", "url(", "@import", "src=", "<script", "<link"] {
+        assert!(!text.contains(foreign), "the page needs nothing else: {foreign}");
+    }
+    assert_eq!(text.matches("<svg").count(), 6, "a picture for every measurement");
+    assert!(!text.contains("fill=\"#") && !text.contains("stroke=\"#"), "every colour is the page's");
+    assert!(!text.contains("NaN") && !text.contains(">inf"));
+
+    let workloads = document["workloads"].as_array().expect("workloads");
+    let ratio = |index: usize| workloads[index]["ratio"].as_f64();
+    assert_eq!(ratio(2), None);
+    for (index, name) in [(0, "conflictset-points"), (1, "driver-tiny")] {
+        let ratio = ratio(index).expect("a ratio");
+        assert!(text.contains(&format!("<td>{name}</td><td>{ratio:.3}x</td>")), "{name} is in the table");
+        assert!(text.contains(&format!("\n{ratio:.3}x\n")), "{name} is in the picture");
+    }
+    let number =
+        |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}"));
+    assert!(text.contains(&format!("{:.1}x the history", number("/retention/ratio"))));
+    let bins = document["replay"]["histogram"].as_array().expect("a histogram");
+    let batches: f64 = bins.iter().filter_map(|bin| bin["batches"].as_f64()).sum();
+    assert_eq!(batches, number("/replay/batch_times/batches"));
+    let points = document["replay"]["points"].as_array().expect("points");
+    assert_eq!(points.len(), 2 * 32);
+    assert!(
+        points.iter().all(|point| point["memory_bytes"].as_f64() <= Some(number("/settings/budget_bytes")))
+    );
+    assert_eq!(document["latency"]["rows"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn a_report_without_reclamation_says_so() {
+    let page = scratch("report-short.html", b"the page before");
+    let args =
+        [&["report", "--out", &page, "--budget", "64MiB"], &LITTLE[..], &["conflictset-points"]].concat();
+    let document = json(&args, 0);
+    assert!(document["retention"].is_null() && document["replay"]["batch_times"].is_null());
+    let text = std::fs::read_to_string(&page).expect("the page");
+    assert!(text.contains("2 s of the long trace do not fill 64.0 MiB"));
+    assert!(text.contains("The tree reclaimed nothing in this run."));
+    assert_eq!(text.matches("<svg").count(), 4, "no picture of nothing");
+}
+
+#[test]
+fn a_report_that_fails_leaves_the_page_before() {
+    let page = scratch("report-kept.html", b"the page before");
+    assert_refused(&["report", "--out", &page, "no-such-workload"], "no workload of that name");
+    assert_refused(&["report", "--out", &page, "--largest", "1KiB"], "16KiB to 64GiB");
+    assert_eq!(std::fs::read(&page).expect("the page"), b"the page before");
+    assert_refused(&["report", "--out", &format!("{page}/below.html")], "cannot write");
+}

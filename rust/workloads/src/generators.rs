@@ -28,6 +28,11 @@ impl Scale {
         (factor > 0.0 && factor <= 1.0).then_some(Scale(factor))
     }
 
+    /// The factor.
+    pub fn factor(self) -> f64 {
+        self.0
+    }
+
     /// A number of the definition at this scale, at least 1.
     fn of(self, number: u64) -> u64 {
         ((number as f64 * self.0 + 0.5) as u64).max(1)
@@ -174,7 +179,7 @@ impl Workload {
         let generator = GeneratorHeader {
             workload: self.name().to_owned(),
             seed: self.seed,
-            scale: self.scale.0,
+            scale: self.scale.factor(),
             batches: self.batches as u64,
             long_trace,
         };
