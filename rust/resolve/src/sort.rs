@@ -7,8 +7,8 @@ use std::cmp::Ordering;
 /// Fewer endpoints than this are compared into order.
 const COMPARE_BELOW: usize = 64;
 /// Buckets hold about so many endpoints where heads are evenly spread.
-const PER_BUCKET: usize = 2;
-const MOST_BUCKETS: usize = 1 << 12;
+const PER_BUCKET: usize = 4;
+const MOST_BUCKETS: usize = 1 << 15;
 /// A fuller bucket is sorted like a row of its own, a smaller one by insertion.
 const INSERT_BELOW: usize = 24;
 /// Fewer keys than this that tie are compared by their bytes.
