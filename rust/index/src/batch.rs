@@ -1,6 +1,7 @@
 //! A batch as the tree takes it in: its endpoints sorted, every one a 16-byte record.
 
-use crate::keys::{Place, load_head, load_head_of};
+use crate::keys::{LONG, Place, load_head, load_head_of};
+use crate::pool;
 use resolver_types::KeyRange;
 use std::cmp::Ordering;
 
@@ -28,7 +29,8 @@ pub struct Endpoint {
     /// Big-endian, padded with zero bytes.
     head: u64,
     /// From the top: 4 bits how many bytes follow the prefix (9: more than the head holds), 3 bits the kind,
-    /// 1 bit whether the range is a point, 24 bits nothing, 32 bits the range's index.
+    /// 1 bit whether the range is a point, 16 bits nothing, 8 bits how many bytes follow the batch's prefix (255: so
+    /// many or more), 32 bits the range's index.
     tag: u64,
 }
 
@@ -57,13 +59,18 @@ impl Ord for Endpoint {
 const LENGTH_SHIFT: u32 = 60;
 const KIND_SHIFT: u32 = 57;
 const POINT_BIT: u64 = 1 << 56;
+const SIZE_SHIFT: u32 = 32;
+/// The size of keys that are longer than a record can say.
+const SIZE_UNKNOWN: usize = 255;
 
 impl Endpoint {
     /// The endpoint of range `range` whose key is `key`, seen after `prefix` bytes that all keys of the batch
     /// share.
     #[inline]
     pub fn new(key: &[u8], prefix: usize, kind: EndpointKind, range: u32) -> Endpoint {
-        Endpoint { head: 0, tag: (kind as u64) << KIND_SHIFT | u64::from(range) }.seen_after(key, prefix)
+        let size = (key.len() - prefix).min(SIZE_UNKNOWN) as u64;
+        let tag = (kind as u64) << KIND_SHIFT | size << SIZE_SHIFT | u64::from(range);
+        Endpoint { head: 0, tag }.seen_after(key, prefix)
     }
 
     /// The same endpoint of the same key, seen after another number of bytes.
@@ -127,10 +134,23 @@ impl Endpoint {
         (self.tag >> KIND_SHIFT ^ self.tag >> (KIND_SHIFT + 1)) & 1 == 1
     }
 
+    /// Whether the endpoint is the end of its range.
+    #[inline]
+    pub fn is_end(self) -> bool {
+        self.tag >> (KIND_SHIFT + 1) & 1 == 0
+    }
+
     /// Whether the range is a point range.
     #[inline]
     pub fn is_point(self) -> bool {
         self.tag & POINT_BIT != 0
+    }
+
+    /// How many key bytes follow the batch's common prefix, if the record can say it.
+    #[inline]
+    fn size(self) -> Option<usize> {
+        let size = (self.tag >> SIZE_SHIFT) as usize & SIZE_UNKNOWN;
+        (size < SIZE_UNKNOWN).then_some(size)
     }
 
     /// The index of the range in the batch.
@@ -145,6 +165,9 @@ impl Endpoint {
 pub struct Probes<'a> {
     /// Sorted by key, equal keys by the tie rule.
     pub endpoints: &'a [Endpoint],
+    /// By position in `endpoints`: the eight bytes behind the head, as a head. Empty if nobody has collected them: then
+    /// they are looked up in the keys.
+    pub behind: &'a [u64],
     /// For a range that is not a point: where its end stands in `endpoints`. By range index.
     pub ends: &'a [u32],
     /// The bytes that all keys share; at most all of the shortest.
@@ -164,21 +187,54 @@ impl<'a> Probes<'a> {
         }
     }
 
+    /// Fetches what [`Probes::prefetch_key`] reads.
+    #[inline]
+    pub(crate) fn prefetch_range(&self, position: u32) {
+        pool::prefetch(&self.ranges[self.endpoints[position as usize].range() as usize]);
+    }
+
+    /// Fetches the start of what an endpoint's key has behind its head.
+    #[inline]
+    pub(crate) fn prefetch_key(&self, position: u32) {
+        if let Some(first) = self.rest(position, self.prefix.len()).first() {
+            pool::prefetch(first);
+        }
+    }
+
+    /// The length of an endpoint's key.
+    #[inline]
+    pub(crate) fn key_length(&self, position: u32) -> usize {
+        let endpoint = self.endpoints[position as usize];
+        endpoint.size().map_or_else(|| self.key(endpoint).len(), |size| self.prefix.len() + size)
+    }
+
     /// An endpoint's key as seen in a node whose keys share their first `prefix` bytes with it.
     ///
-    /// Most are shifted out of the record alone; only a key with more bytes than its record holds is looked
-    /// at.
+    /// Most are shifted out of the record and of what stands behind its head; only a node that sees further is answered
+    /// from the key itself, which costs two dependent misses.
     #[inline]
-    pub(crate) fn place(&self, endpoint: Endpoint, prefix: usize) -> Place {
+    pub(crate) fn place(&self, position: u32, prefix: usize) -> Place {
+        let endpoint = self.endpoints[position as usize];
         let own = self.prefix.len();
         if prefix == own {
             return Place { head: endpoint.head(), length: endpoint.length() };
         }
         if prefix > own {
+            let shift = prefix - own;
             if !endpoint.is_long() {
-                let shift = prefix - own;
                 let head = if shift < 8 { endpoint.head() << (8 * shift) } else { 0 };
                 return Place { head, length: endpoint.length().saturating_sub(shift.min(9) as u8) };
+            }
+            if shift <= 8
+                && let Some(&behind) = self.behind.get(position as usize)
+            {
+                let head = if shift < 8 {
+                    endpoint.head() << (8 * shift) | behind >> (64 - 8 * shift)
+                } else {
+                    behind
+                };
+                let left = endpoint.size().unwrap_or(SIZE_UNKNOWN) - shift;
+                return Place { head, length: left.min(usize::from(LONG)) as u8 };
             }
             return load_head(self.key(endpoint).get(prefix..).unwrap_or_default());
         }
@@ -190,8 +246,8 @@ impl<'a> Probes<'a> {
 
     /// The key bytes of an endpoint that a node with the given prefix does not hold in its head.
     #[inline]
-    pub(crate) fn rest(&self, endpoint: Endpoint, prefix: usize) -> &'a [u8] {
-        self.key(endpoint).get(prefix + 8..).unwrap_or_default()
+    pub(crate) fn rest(&self, position: u32, prefix: usize) -> &'a [u8] {
+        self.key(self.endpoints[position as usize]).get(prefix + 8..).unwrap_or_default()
     }
 }
 
@@ -224,21 +280,37 @@ mod tests {
 
     #[test]
     fn a_record_seen_from_any_prefix_is_what_its_key_says() {
-        let keys: [&[u8]; 5] =
-            [b"abcdef", b"abcdef\x00", b"abcdefghijklmn", b"abcdefghijklmnopqrstuvwxyz", b"abcdefz"];
+        let long = [b'x'; 300];
+        let keys: [&[u8]; 7] = [
+            b"abcdef",
+            b"abcdef\x00",
+            b"abcdefghijklmn",
+            b"abcdefghijklmno",
+            b"abcdefghijklmnopqrstuvwxyz",
+            b"abcdefz",
+            &long,
+        ];
         for own in 0..=6 {
             for key in keys {
                 let ranges = [KeyRange { begin: key, end: b"" }];
-                let endpoint = Endpoint::new(key, own, EndpointKind::WriteBegin, 0);
-                let endpoints = [endpoint];
-                let probes =
-                    Probes { endpoints: &endpoints, ends: &[0], prefix: &key[..own], ranges: &ranges };
-                for prefix in 0..=key.len() {
-                    assert_eq!(
-                        probes.place(endpoint, prefix),
-                        load_head(&key[prefix..]),
-                        "{key:?} {own} {prefix}"
-                    );
+                let endpoints = [Endpoint::new(key, own, EndpointKind::WriteBegin, 0)];
+                let behind = [load_head(key.get(own + 8..).unwrap_or_default()).head];
+                for behind in [&behind[..], &[]] {
+                    let probes = Probes {
+                        endpoints: &endpoints,
+                        behind,
+                        ends: &[0],
+                        prefix: &key[..own],
+                        ranges: &ranges,
+                    };
+                    assert_eq!(probes.key_length(0), key.len());
+                    for prefix in 0..=key.len() {
+                        assert_eq!(
+                            probes.place(0, prefix),
+                            load_head(&key[prefix..]),
+                            "{key:?} {own} {prefix}"
+                        );
+                    }
                 }
             }
         }
@@ -268,6 +340,7 @@ mod tests {
                 let endpoint = if point { endpoint.into_point() } else { endpoint };
                 assert_eq!((endpoint.kind(), endpoint.is_point(), endpoint.range()), (kind, point, 77));
                 assert_eq!(endpoint.is_write(), matches!(kind, WriteBegin | WriteEnd));
+                assert_eq!(endpoint.is_end(), matches!(kind, ReadEnd | WriteEnd));
             }
         }
         assert!(Endpoint::new(b"k", 0, ReadEnd, 9) < Endpoint::new(b"k", 0, WriteBegin, 1));

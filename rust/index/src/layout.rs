@@ -87,9 +87,9 @@ const LONG_SLACK: usize = BLOCK_BYTES - NODE_HEADER_BYTES - LONG_ENTRIES * 21;
 pub(crate) struct LongLeaf {
     pub(crate) header: NodeHeader,
     pub(crate) heads: [u64; LONG_ENTRIES],
-    pub(crate) tails: [Tail; LONG_ENTRIES],
     pub(crate) stamps: [u32; LONG_ENTRIES],
     pub(crate) kinds: [u8; LONG_ENTRIES],
+    pub(crate) tails: [Tail; LONG_ENTRIES],
     slack: [u8; LONG_SLACK],
 }
 

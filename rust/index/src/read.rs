@@ -2,18 +2,22 @@
 //! stamps on their way.
 
 use crate::batch::{EndpointKind, Probes, ReadSink};
+use crate::layout::{LongLeaf, ShortLeaf};
 use crate::node::inner::{self, Child};
 use crate::node::leaf::{self, LeafView, Query};
 use crate::planted::{Bug, Planted};
-use crate::pool::Pool;
-use crate::route::{LeafVisit, Routes, query};
+use crate::pool::{LINE_BYTES, Pool};
+use crate::route::{LeafVisit, Routes};
 use crate::search::Search;
 use crate::stats::Stats;
+use std::mem::offset_of;
 
 /// How many leaves ahead are prefetched.
 const LEAVES_AHEAD: usize = 8;
-/// The lines of a leaf that are prefetched for a search: the header and the heads.
-const LEAF_LINES: usize = 32;
+/// The lines of a leaf that are prefetched for a search: the header and the heads of a short one, all but the tails of a
+/// long one. What is beyond is seldom needed, and lines that nobody needs cost as much as the others.
+const LEAF_LINES: usize = offset_of!(LongLeaf, tails).div_ceil(LINE_BYTES);
+const _: () = assert!(offset_of!(ShortLeaf, stamps) <= LEAF_LINES * LINE_BYTES);
 
 /// What the check of reads needs of the tree.
 pub(crate) struct Check<'a, 'b> {
@@ -72,9 +76,9 @@ impl Check<'_, '_> {
                     stats.leaf_reads += 1;
                     leaf::view(self.pool, visit.child.block)
                 });
-                let begin = query(self.probes, position, view.prefix);
+                let begin = Query::new(self.probes, position, view.prefix);
                 let inside =
-                    end.filter(|&end| end < visit.high).map(|end| query(self.probes, end, view.prefix));
+                    end.filter(|&end| end < visit.high).map(|end| Query::new(self.probes, end, view.prefix));
                 self.in_leaf(&view, &begin, endpoint.is_point(), inside.as_ref(), limit, &mut from, stats)
             };
             if conflict {
@@ -157,10 +161,10 @@ impl Check<'_, '_> {
         stats.wide_visits += 1;
         if child.leaf {
             let view = leaf::view(self.pool, child.block);
-            let end = end.map(|end| query(self.probes, end, view.prefix));
+            let end = end.map(|end| Query::new(self.probes, end, view.prefix));
             return match begin {
                 Some(begin) => {
-                    let begin = query(self.probes, begin, view.prefix);
+                    let begin = Query::new(self.probes, begin, view.prefix);
                     self.in_leaf(&view, &begin, false, end.as_ref(), limit, &mut 0, stats)
                 }
                 None => {
@@ -173,7 +177,7 @@ impl Check<'_, '_> {
         }
         let node = inner::node(self.pool, child.block);
         let slot = |position: u32, inclusive: bool, stats: &mut Stats| {
-            let query = query(self.probes, position, node.prefix());
+            let query = Query::new(self.probes, position, node.prefix());
             node.slot_of(self.pool, self.search, &query, inclusive, stats)
         };
         let first = begin.map(|begin| slot(begin, true, stats));

@@ -13,13 +13,15 @@
 //! stamps along both edges of the read (see `read`).
 
 use crate::batch::{EndpointKind, Probes, ReadSink};
+use crate::keys::LONG;
 use crate::layout::Inner;
 use crate::node::inner::{self, Child};
 use crate::node::leaf::Query;
 use crate::planted::{Bug, Planted};
-use crate::pool::{BlockId, Pool};
+use crate::pool::{BlockId, LINE_BYTES, Pool};
 use crate::search::Search;
 use crate::stats::Stats;
+use std::mem::offset_of;
 
 /// No visit: the parent of the root.
 pub(crate) const NO_VISIT: u32 = u32::MAX;
@@ -67,8 +69,8 @@ struct Part {
 
 /// How many visits ahead an inner node is prefetched.
 const INNER_AHEAD: usize = 6;
-/// The lines of an inner node that the descent touches first: header and heads.
-const INNER_LINES: usize = 32;
+/// The lines of an inner node that the descent touches: what stands before the column that only the hand asks for.
+const INNER_LINES: usize = offset_of!(Inner, oldest).div_ceil(LINE_BYTES);
 
 /// What the descent needs to know besides the endpoints.
 pub(crate) struct Descent<'a, 'b> {
@@ -131,7 +133,7 @@ impl Descent<'_, '_> {
             let slot = if part.first == part.last {
                 part.first
             } else if part.high - part.low == 1 {
-                let query = query(self.probes, part.low, node.prefix());
+                let query = Query::new(self.probes, part.low, node.prefix());
                 node.slot_of(self.pool, self.search, &query, true, stats) as u32
             } else {
                 let middle = part.first + (part.last - part.first).div_ceil(2);
@@ -162,13 +164,11 @@ impl Descent<'_, '_> {
         while length > 0 {
             stats.routing_head_comparisons += 1;
             let half = length / 2;
-            let endpoint = self.probes.endpoints[(low + half) as usize];
-            let place = self.probes.place(endpoint, prefix);
-            let below = if place == separator && place.length > 8 {
-                let query = Query { place, rest: self.probes.rest(endpoint, prefix) };
+            let query = Query::new(self.probes, low + half, prefix);
+            let below = if query.place == separator && separator.length == LONG {
                 node.compare(self.pool, slot, &query, stats).is_gt()
             } else {
-                place < separator
+                query.place < separator
             };
             low = if below { low + half + 1 } else { low };
             length = if below { length - half - 1 } else { half };
@@ -246,12 +246,3 @@ pub(crate) const VISITS_ROOM: usize = 256;
 
 /// The longest slice that is searched for reads to leave behind at an inner child.
 const PRUNE_SLICE: u32 = 16;
-
-/// An endpoint's key as a node with the given prefix is asked for it.
-#[inline]
-pub(crate) fn query<'a>(probes: &Probes<'a>, position: u32, prefix: usize) -> Query<'a> {
-    let endpoint = probes.endpoints[position as usize];
-    let place = probes.place(endpoint, prefix);
-    let rest = if place.length > 8 { probes.rest(endpoint, prefix) } else { &[] };
-    Query { place, rest }
-}

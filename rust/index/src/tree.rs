@@ -13,8 +13,11 @@ use crate::route::{Descent, NoReads, Routes};
 use crate::search::Search;
 use crate::stats::Stats;
 use crate::versions::Versions;
-use crate::write::Work;
+use crate::write::{LeafPlan, Work};
 use resolver_types::Version;
+
+/// How many leaves ahead those are prefetched that writes are merged into.
+const LEAVES_AHEAD: usize = 6;
 
 /// The conflict history of one resolver: a temporal B+ tree under a memory budget. See the crate's front
 /// page.
@@ -224,12 +227,8 @@ impl Tree {
         }
         self.make_stamp();
         for write in writes {
-            let begin = probes.key(probes.endpoints[write.begin as usize]).len();
-            let end = if write.end == Write::POINT {
-                0
-            } else {
-                probes.key(probes.endpoints[write.end as usize]).len()
-            };
+            let begin = probes.key_length(write.begin);
+            let end = if write.end == Write::POINT { 0 } else { probes.key_length(write.end) };
             self.longest = self.longest.max(begin).max(end);
         }
         let mut work = std::mem::take(&mut self.work);
@@ -279,7 +278,8 @@ impl Tree {
             work.start(routes.inner.len());
             self.hand_credit += work.leaves.len() as u64;
             for at in 0..work.leaves.len() {
-                self.prefetch_leaf(&routes, &work, at + 6);
+                self.prefetch_leaf(&routes, &work, at + LEAVES_AHEAD);
+                self.prefetch_keys(probes, &work, at);
                 let plan = work.leaves[at];
                 self.merge_leaf(probes, &routes, plan, stamp, &mut work);
             }
@@ -301,6 +301,20 @@ impl Tree {
             if child.leaf {
                 leaf::prefetch(&self.pool, child.block);
             }
+        }
+    }
+
+    /// Fetches what the tails of new entries are copied from: the ranges, and some leaves later the keys.
+    fn prefetch_keys(&self, probes: &Probes<'_>, work: &Work, at: usize) {
+        if probes.behind.is_empty() {
+            return;
+        }
+        let pieces = |plan: &LeafPlan| &work.pieces[plan.first as usize..plan.last as usize];
+        for piece in work.leaves.get(at + 2 * LEAVES_AHEAD).into_iter().flat_map(pieces) {
+            piece.positions().for_each(|position| probes.prefetch_range(position));
+        }
+        for piece in work.leaves.get(at + LEAVES_AHEAD).into_iter().flat_map(pieces) {
+            piece.positions().for_each(|position| probes.prefetch_key(position));
         }
     }
 

@@ -14,6 +14,10 @@ pub(crate) struct Intake {
     planted: Planted,
     /// The endpoints of all ranges that take part, sorted.
     pub(crate) endpoints: Vec<Endpoint>,
+    /// By position among the endpoints: the eight key bytes behind the head. Empty if no key has any.
+    behind: Vec<u64>,
+    /// The same by range, of begin and end.
+    behind_of: Vec<[u64; 2]>,
     sort_room: SortRoom,
     /// By range: where its end stands among the endpoints, if it is no point.
     pub(crate) ends: Vec<u32>,
@@ -112,6 +116,7 @@ impl Intake {
         self.ends.resize(count, 0);
         self.ranks.clear();
         self.ranks.resize(count, (0, 0));
+        self.behind_of.clear();
         self.limits.clear();
         self.limits.resize(count, SILENT);
         self.owners.clear();
@@ -166,6 +171,12 @@ impl Intake {
                     }
                     self.limits[first + at] = limit;
                 }
+                if begin.is_long() || end.is_long() {
+                    if self.behind_of.is_empty() {
+                        self.behind_of.resize(count, [0; 2]);
+                    }
+                    self.behind_of[first + at] = [range.begin, range.end].map(|key| head_behind(key, prefix));
+                }
                 if shape == Shape::Point {
                     self.endpoints.push(begin.into_point());
                 } else {
@@ -205,17 +216,37 @@ impl Intake {
             }
         }
         self.distinct = if self.endpoints.is_empty() { 0 } else { rank + 1 };
+        self.behind.clear();
+        if !self.behind_of.is_empty() {
+            let behind_of = |endpoint: &Endpoint| {
+                self.behind_of[endpoint.range() as usize][usize::from(endpoint.is_end())]
+            };
+            self.behind.extend(self.endpoints.iter().map(behind_of));
+        }
     }
 
     /// The sorted batch as the tree takes it.
     pub(crate) fn probes<'a>(&'a self, batch: &Batch<'a>) -> Probes<'a> {
         let prefix = batch.ranges.first().map_or(&[][..], |range| &range.begin[..self.prefix]);
-        Probes { endpoints: &self.endpoints, ends: &self.ends, prefix, ranges: batch.ranges }
+        Probes {
+            endpoints: &self.endpoints,
+            behind: &self.behind,
+            ends: &self.ends,
+            prefix,
+            ranges: batch.ranges,
+        }
     }
 }
 
 /// Instead of a read's ranks: it is in conflict because it was read below the base.
 pub(crate) const BELOW_BASE: (u32, u32) = (u32::MAX, u32::MAX);
+
+/// The eight bytes of a key that follow the head of its record.
+#[inline]
+fn head_behind(key: &[u8], prefix: usize) -> u64 {
+    let behind = prefix + 8;
+    if key.len() > behind { Endpoint::new(key, behind, EndpointKind::ReadBegin, 0).head() } else { 0 }
+}
 
 /// The key of an endpoint.
 fn key<'a>(batch: &Batch<'a>, endpoint: Endpoint) -> &'a [u8] {

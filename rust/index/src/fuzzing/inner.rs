@@ -15,7 +15,6 @@ use super::ShortKey;
 use crate::keys;
 use crate::layout::SLOTS;
 use crate::node::inner::{self, Child, SURE_SLOTS, Slots};
-use crate::node::leaf::Query;
 use crate::pool::{Backing, BlockId, PAGE_BYTES, Pool};
 use crate::search::Search;
 use crate::stats::Stats;
@@ -107,12 +106,11 @@ fn check(pool: &Pool, id: BlockId, part: &[(Vec<u8>, Child)], shift: usize, quer
         assert_eq!(Some(summary.oldest), part.iter().map(|(_, child)| child.oldest).min());
         let own = part[1..].iter().map(|(separator, _)| separator[shift..].to_vec());
         for query in queries.iter().cloned().chain(own) {
-            let rest = query.get(8..).unwrap_or_default();
-            let asked = Query { place: keys::load_head(&query), rest };
             for inclusive in [false, true] {
                 let below = |separator: &[u8]| separator < &query[..] || inclusive && separator == query;
                 let expected = part[1..].iter().filter(|(separator, _)| below(&separator[shift..])).count();
-                let found = node.slot_of(pool, search, &asked, inclusive, &mut stats);
+                let found =
+                    super::asked(&query, |asked| node.slot_of(pool, search, asked, inclusive, &mut stats));
                 assert_eq!(found, expected, "the slot of {query:?} ({inclusive})");
             }
         }

@@ -15,7 +15,7 @@
 use super::ShortKey;
 use crate::keys::{self, KeyLog, LONG, Tail};
 use crate::layout::{LEAF_SHORT, Node};
-use crate::node::leaf::{self, Change, Entries, Entry, LeafView, Part, Query};
+use crate::node::leaf::{self, Change, Entries, Entry, LeafView, Part};
 use crate::planted::{Bug, Planted};
 use crate::pool::{Backing, BlockId, PAGE_BYTES, Pool};
 use crate::search::Search;
@@ -206,14 +206,16 @@ impl Leaf {
 
     fn search(&mut self, key: &[u8], from: usize, expired: u32) {
         let expected = self.lower_bound(key);
-        let query = Query { place: keys::load_head(key), rest: key.get(8..).unwrap_or_default() };
         let view = leaf::view(&self.pool, self.id);
         for search in [Search::scalar(), Search::detect()] {
-            let (at, found) = view.lower_bound(search, &query, from.min(expected), 0, &mut self.stats);
+            let mut find = |from, expired| {
+                super::asked(key, |query| view.lower_bound(search, query, from, expired, &mut self.stats))
+            };
+            let (at, found) = find(from.min(expected), 0);
             let is_there = self.known.get(expected).is_some_and(|known| known.key == key);
             assert_eq!((at, found), (expected, is_there), "{key:?}");
             // What has expired may be passed; nothing else may.
-            let (at, found) = view.lower_bound(search, &query, 0, expired, &mut self.stats);
+            let (at, found) = find(0, expired);
             let lives = |at: usize| {
                 let known = &self.known[at];
                 let segment = self.known[..at].iter().rfind(|known| known.boundary);

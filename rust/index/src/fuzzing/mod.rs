@@ -3,6 +3,10 @@
 //! The fuzz targets draw the scripts; unit tests run some of their own, also under Miri. A script that is
 //! legal for no reason is bent until it is, so that every operation does something; what is checked panics.
 
+use crate::batch::{Endpoint, EndpointKind, Probes};
+use crate::node::leaf::Query;
+use resolver_types::KeyRange;
+
 mod inner;
 mod keys;
 mod leaf;
@@ -37,6 +41,14 @@ impl ShortKey {
         }
         key
     }
+}
+
+/// Asks for a key, as a node without a prefix is asked.
+fn asked<T>(key: &[u8], ask: impl FnOnce(&Query<'_>) -> T) -> T {
+    let endpoints = [Endpoint::new(key, 0, EndpointKind::WriteBegin, 0)];
+    let ranges = [KeyRange { begin: key, end: key }];
+    let probes = Probes { endpoints: &endpoints, behind: &[], ends: &[0], prefix: &[], ranges: &ranges };
+    ask(&Query::new(&probes, 0, 0))
 }
 
 #[cfg(test)]

@@ -128,8 +128,8 @@ impl Inner {
             Ordering::Equal if place.length == LONG => {
                 stats.routing_byte_comparisons += 1;
                 match self.chain(slot) {
-                    Some(chain) => chain.compare(pool, query.rest),
-                    None => self.inline_tail(slot).cmp(query.rest),
+                    Some(chain) => chain.compare(pool, query.rest()),
+                    None => self.inline_tail(slot).cmp(query.rest()),
                 }
             }
             order => order,

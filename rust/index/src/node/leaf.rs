@@ -10,11 +10,12 @@
 //! segment it lies in, the newest stamp in `[b, e)` is the greatest of the segment's at `b` and of all
 //! entries `k` with `b <= k < e`: what a point hides is older than the point.
 
+use crate::batch::Probes;
 use crate::keys::{self, LONG, Place, Tail};
 use crate::layout::{
     INNER, LEAF_LONG, LEAF_SHORT, LONG_ENTRIES, LongLeaf, Node, NodeHeader, SHORT_ENTRIES, ShortLeaf,
 };
-use crate::pool::{BLOCK_BYTES, BlockId, LINE_BYTES, Pool};
+use crate::pool::{BlockId, LINE_BYTES, Pool};
 use crate::search::Search;
 use crate::stats::Stats;
 use std::cmp::Ordering;
@@ -24,11 +25,28 @@ use std::mem::offset_of;
 pub(crate) const BOUNDARY: u8 = 0x80;
 pub(crate) const LENGTH_BITS: u8 = 0x0f;
 
-/// The key of a query in a node's terms: its place, and the bytes after its head.
+/// The key of a query in a node's terms: its place, and where the bytes after its head are found, which few searches
+/// need.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Query<'a> {
     pub(crate) place: Place,
-    pub(crate) rest: &'a [u8],
+    probes: &'a Probes<'a>,
+    position: u32,
+    prefix: usize,
+}
+
+impl<'a> Query<'a> {
+    /// An endpoint's key as a node with the given prefix is asked for it.
+    #[inline]
+    pub(crate) fn new(probes: &'a Probes<'a>, position: u32, prefix: usize) -> Query<'a> {
+        Query { place: probes.place(position, prefix), probes, position, prefix }
+    }
+
+    /// The bytes after the head.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        if self.place.length == LONG { self.probes.rest(self.position, self.prefix) } else { &[] }
+    }
 }
 
 /// A leaf to read.
@@ -59,7 +77,10 @@ pub(crate) fn prefetch(pool: &Pool, id: BlockId) {
         fetch(offset_of!(ShortLeaf, stamps), 4);
         fetch(offset_of!(ShortLeaf, kinds), 1);
     } else {
-        pool.prefetch(id, 0..BLOCK_BYTES / LINE_BYTES);
+        fetch(offset_of!(LongLeaf, heads), 8);
+        fetch(offset_of!(LongLeaf, stamps), 4);
+        fetch(offset_of!(LongLeaf, kinds), 1);
+        fetch(offset_of!(LongLeaf, tails), 8);
     }
 }
 
@@ -139,7 +160,7 @@ impl<'a> LeafView<'a> {
         match self.length(at).cmp(&query.place.length) {
             Ordering::Equal if query.place.length == LONG => {
                 stats.leaf_byte_comparisons += 1;
-                keys::compare_tail(self.pool, self.tail(at), query.rest)
+                keys::compare_tail(self.pool, self.tail(at), query.rest())
             }
             order => order,
         }

@@ -235,6 +235,12 @@ fn not_committed(id: BlockId, committed: u32) -> ! {
     panic!("block {} is used, but only {committed} are committed", id.0)
 }
 
+/// Fetches the line that something begins in.
+#[inline(always)]
+pub(crate) fn prefetch<T>(of: &T) {
+    prefetch_line(NonNull::from(of).cast());
+}
+
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[inline(always)]
 fn prefetch_line(line: NonNull<u8>) {

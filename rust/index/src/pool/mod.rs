@@ -31,6 +31,7 @@ use std::ops::Range;
 
 pub use backing::{Backing, UnknownBacking};
 pub use memory::BlockLayout;
+pub(crate) use memory::prefetch;
 use memory::{FreeBlock, Memory};
 pub use refusals::Refusals;
 

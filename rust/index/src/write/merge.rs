@@ -8,10 +8,10 @@ use super::{LeafPlan, Piece, Stop, Work};
 use crate::batch::Probes;
 use crate::keys::LONG;
 use crate::node::inner::Child;
-use crate::node::leaf::{self, Change, Entries, Entry, LeafView};
+use crate::node::leaf::{self, Change, Entries, Entry, LeafView, Query};
 use crate::planted::Bug;
 use crate::pool::BlockId;
-use crate::route::{LeafVisit, Routes, query};
+use crate::route::{LeafVisit, Routes};
 use crate::tree::Tree;
 
 /// A leaf is compacted when one in so many of its entries is dead, or when it would overflow.
@@ -134,7 +134,7 @@ impl Tree {
                 Place::Block(block) => leaf::view(&self.pool, *block),
                 Place::List(entries) => entries.view(&self.pool, prefix),
             };
-            let begin = piece.begin.map(|position| query(probes, position, prefix));
+            let begin = piece.begin.map(|position| Query::new(probes, position, prefix));
             let (first, exact) = match &begin {
                 Some(begin) => leaf.lower_bound(search, begin, from, expired, &mut self.stats),
                 None => (0, false),
@@ -161,7 +161,7 @@ impl Tree {
                         true => leaf.segment_before(search, change.at),
                         false => stamp,
                     };
-                    let tail = self.log.append(&mut self.pool, begin.rest, stamp, &mut self.stats);
+                    let tail = self.log.append(&mut self.pool, begin.rest(), stamp, &mut self.stats);
                     change.insert(Entry { place: begin.place, boundary: false, stamp, tail });
                 }
                 (None, Stop::Point) => unreachable!("a point begins at its key"),
@@ -176,7 +176,7 @@ impl Tree {
                     let first = if at_lower { 0 } else { first };
                     (from, change.at) = (first, first);
                     let end = match stop {
-                        Stop::At(position) => Some(query(probes, position, prefix)),
+                        Stop::At(position) => Some(Query::new(probes, position, prefix)),
                         _ => None,
                     };
                     let before = leaf.segment_before(search, first);
@@ -204,7 +204,7 @@ impl Tree {
                         None => change.carry = Some(stamp),
                         Some(begin) if before != stamp => {
                             added += 1;
-                            let tail = self.log.append(&mut self.pool, begin.rest, stamp, &mut self.stats);
+                            let tail = self.log.append(&mut self.pool, begin.rest(), stamp, &mut self.stats);
                             change.insert(Entry { place: begin.place, boundary: true, stamp, tail });
                         }
                         // The write before this one ends where this one begins: one segment.
@@ -214,7 +214,7 @@ impl Tree {
                         if !self.planted(Bug::EndNotCounted) {
                             self.count(after, 1);
                         }
-                        let tail = self.log.append(&mut self.pool, end.rest, stamp, &mut self.stats);
+                        let tail = self.log.append(&mut self.pool, end.rest(), stamp, &mut self.stats);
                         change.insert(Entry { place: end.place, boundary: true, stamp: after, tail });
                     }
                 }
@@ -298,20 +298,13 @@ pub(crate) struct Bound {
 pub(crate) fn bound(probes: &Probes<'_>, pieces: &[Piece], leaf: &LeafView<'_>) -> Bound {
     let mut bound = Bound { entries: leaf.len(), long: !leaf.tails.is_empty(), tail_bytes: 0 };
     let mut add = |position: u32| {
-        let endpoint = probes.endpoints[position as usize];
         bound.entries += 1;
-        if probes.place(endpoint, leaf.prefix).length == LONG {
-            bound.long = true;
-            bound.tail_bytes += probes.rest(endpoint, leaf.prefix).len() as u64;
-        }
+        let tail = probes.key_length(position).saturating_sub(leaf.prefix + 8);
+        bound.long |= tail > 0;
+        bound.tail_bytes += tail as u64;
     };
     for piece in pieces {
-        if let Some(begin) = piece.begin {
-            add(begin);
-        }
-        if let Stop::At(end) = piece.stop {
-            add(end);
-        }
+        piece.positions().for_each(&mut add);
     }
     bound
 }

@@ -36,6 +36,14 @@ pub(crate) struct Piece {
     pub(crate) stop: Stop,
 }
 
+impl Piece {
+    /// Where its endpoints stand.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = u32> {
+        let end = if let Stop::At(end) = self.stop { Some(end) } else { None };
+        self.begin.into_iter().chain(end)
+    }
+}
+
 /// The pieces of one leaf.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafPlan {

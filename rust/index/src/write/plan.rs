@@ -6,9 +6,9 @@ use crate::batch::{Probes, Write};
 use crate::keys::KeyLog;
 use crate::layout::{HEAP_BYTES, SLOTS};
 use crate::node::inner::{self, chain_blocks_at_most};
-use crate::node::leaf;
+use crate::node::leaf::{self, Query};
 use crate::planted::Bug;
-use crate::route::{NO_VISIT, Routes, VISITS_ROOM, query};
+use crate::route::{NO_VISIT, Routes, VISITS_ROOM};
 use crate::tree::Tree;
 
 /// The fullest that a leaf is made when its entries are spread over several: the rest is room for the writes
@@ -109,7 +109,7 @@ impl Tree {
             let visit = &routes.inner[parent as usize];
             if slot > 0 {
                 let node = inner::node(&self.pool, visit.block);
-                let query = query(probes, position, node.prefix());
+                let query = Query::new(probes, position, node.prefix());
                 return node.compare(&self.pool, slot as usize, &query, &mut Default::default()).is_eq();
             }
             (parent, slot) = (visit.parent, visit.slot);
