@@ -7,6 +7,7 @@ use resolver_simulation::{FdbserverError, HistoryError};
 use resolver_workloads::capture::CaptureError;
 use resolver_workloads::input::{RunError, Unmade};
 use resolver_workloads::measure::MeasureError;
+use resolver_workloads::size::SizeError;
 use resolver_workloads::trace::TraceError;
 use resolver_workloads::{RandomBatches, Workload};
 use std::io;
@@ -50,6 +51,8 @@ pub(crate) enum Error {
     Undecided { file: String, batch: u64 },
     #[error("{seconds} s of the long trace do not fill {budget} bytes: more seconds, or a smaller budget")]
     TraceTooShort { seconds: u64, budget: u64 },
+    #[error(transparent)]
+    Size(#[from] SizeError),
     #[error("--largest {0}: it must be 16KiB to 64GiB")]
     LatencySize(u64),
     #[error("{bytes} bytes to measure cannot be had: {source}")]

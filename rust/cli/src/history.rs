@@ -114,13 +114,18 @@ pub(crate) fn retention_name(retention: Retention) -> &'static str {
 }
 
 /// Makes histories as the command line wants them. Skip list and model have no budget.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Histories {
     pub(crate) retention: Retention,
     pub(crate) tree: Config,
 }
 
 impl Histories {
+    /// Histories that forget only what does not fit a budget.
+    pub(crate) fn under_budget(budget_bytes: u64) -> Histories {
+        Histories { retention: Retention::Budget, tree: Config { budget_bytes, ..Config::default() } }
+    }
+
     /// How the tree is made.
     pub(crate) fn tree_config(&self) -> TreeConfig {
         TreeConfig { retention: self.retention, index: self.tree }

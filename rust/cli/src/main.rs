@@ -17,6 +17,7 @@ mod replay;
 mod report;
 mod retention;
 mod simulate;
+mod size;
 mod trace;
 mod wide_reads;
 
@@ -42,6 +43,7 @@ enum Command {
     CheckHistory(check_history::Args),
     FdbSim(fdb_sim::Args),
     Retention(retention::Args),
+    Size(size::Args),
     Trace(trace::Args),
     Latency(latency::Args),
     Doctor(doctor::Args),
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::CheckHistory(args) => check_history::run(&args),
         Command::FdbSim(args) => fdb_sim::run(&args),
         Command::Retention(args) => retention::run(&args),
+        Command::Size(args) => size::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -2,17 +2,15 @@
 
 use crate::Outcome;
 use crate::error::Error;
+use crate::history::{Histories, Index};
 use crate::output::{self, Table, WholeFile};
 use crate::progress::Progress;
-use resolver_index::Config;
-use resolver_oracle::SkipList;
-use resolver_resolve::{TreeConfig, TreeSet};
-use resolver_types::{ConflictSet, Retention};
+use resolver_types::ConflictSet;
 use resolver_workloads::generators::long_trace::{
     BATCHES_PER_SECOND, FULL_BUDGET_BYTES, FULL_SECONDS, KEY_BYTES, MIXTURES, Mixture,
 };
 use resolver_workloads::input::{RunError, Unmade};
-use resolver_workloads::retention::{self, BatchTimes, Moment, Plan, Retained};
+use resolver_workloads::retention::{self, BatchTimes, Moment, Plan, Retained, TraceShape};
 use serde::Serialize;
 use std::io::{self, Write};
 
@@ -75,8 +73,7 @@ impl PlanArgs {
         Ok(Plan {
             budget_bytes,
             batches: seconds * BATCHES_PER_SECOND,
-            key_bytes: self.key_bytes,
-            mixture: self.mixture,
+            traffic: TraceShape { key_bytes: self.key_bytes, mixture: self.mixture },
             seed,
         })
     }
@@ -141,11 +138,7 @@ fn run_error(source: RunError) -> Error {
 }
 
 fn make_tree(plan: &Plan) -> Result<Box<dyn ConflictSet>, Unmade> {
-    let config = TreeConfig {
-        retention: Retention::Budget,
-        index: Config { budget_bytes: plan.budget_bytes, ..Config::default() },
-    };
-    Ok(Box::new(TreeSet::new(config).map_err(|error| Unmade(format!("the tree: {error}")))?))
+    Histories::under_budget(plan.budget_bytes).make(Index::Tree)
 }
 
 /// Replays the trace through the tree, as often as asked.
@@ -158,8 +151,7 @@ pub(crate) fn replay(plan: &Plan, replays: usize) -> Result<Replayed, Error> {
 
 /// Seeks the skip list's window for the same budget, and compares the tree's decisions.
 pub(crate) fn hold_against_skip_list(plan: &Plan, replayed: &Replayed) -> Result<Document, Error> {
-    let make_skip_list =
-        || -> Result<Box<dyn ConflictSet>, Unmade> { Ok(Box::new(SkipList::new(Retention::Window))) };
+    let make_skip_list = || Histories::default().make(Index::SkipList);
     let trace_seconds = plan.batches / BATCHES_PER_SECOND;
     let too_short = || Error::TraceTooShort { seconds: trace_seconds, budget: plan.budget_bytes };
     let retained = &replayed.retained;
@@ -198,8 +190,8 @@ pub(crate) fn hold_against_skip_list(plan: &Plan, replayed: &Replayed) -> Result
         replays: replayed.replays,
         skiplist_windows_tried: calibrated.tried,
         trace_seconds,
-        key_bytes: plan.key_bytes,
-        mixture: plan.mixture.name,
+        key_bytes: plan.traffic.key_bytes,
+        mixture: plan.traffic.mixture.name,
         seed: plan.seed,
     })
 }

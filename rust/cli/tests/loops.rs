@@ -12,7 +12,7 @@ use resolver_workloads::input::{Input, Maker, Recording, RunError, Unmade};
 use resolver_workloads::measure::{MeasureError, measure, measure_ticks};
 use resolver_workloads::part::Part;
 use resolver_workloads::replay::{Expectation, Replay, Replayed};
-use resolver_workloads::retention::{Plan, check};
+use resolver_workloads::retention::{Plan, TraceShape, check};
 use resolver_workloads::shrink::shrink;
 use resolver_workloads::{BatchBuf, RandomBatches, captures_dir};
 
@@ -257,8 +257,7 @@ fn a_retention_check_follows_early_losses_and_its_probes_find_silent_ones() {
     let plan = Plan {
         budget_bytes: 1 << 20,
         batches: 40,
-        key_bytes: 16,
-        mixture: Mixture::by_name("mixed").expect("it is named"),
+        traffic: TraceShape { key_bytes: 16, mixture: Mixture::by_name("mixed").expect("it is named") },
         seed: 4,
     };
     let found = check(&plan, &bent(true, false), &skip_list, &mut || ()).unwrap();

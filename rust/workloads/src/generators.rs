@@ -3,6 +3,7 @@
 //! To add one: a function that makes its batches, and a line in `DEFINITIONS`.
 
 pub mod long_trace;
+pub mod steady;
 mod zipf;
 
 use crate::input::{Input, RunError, STRETCH_BYTES, Source, Visit};
@@ -13,7 +14,7 @@ use resolver_types::Version;
 use std::iter::FusedIterator;
 
 /// Makes the batch with a given number, counted from 0; called in order.
-type Generator = Box<dyn FnMut(u64, &mut Rng) -> BatchBuf + Send>;
+pub type Generator = Box<dyn FnMut(u64, &mut Rng) -> BatchBuf + Send>;
 
 /// The size of a workload against its definition: transactions a batch and keys are multiplied by it, so that conflicts stay as likely.
 #[derive(Clone, Copy, Debug, PartialEq)]

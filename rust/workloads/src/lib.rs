@@ -19,6 +19,7 @@ pub mod replay;
 pub mod retention;
 mod rng;
 pub mod shrink;
+pub mod size;
 pub mod trace;
 
 pub use batch_buf::BatchBuf;

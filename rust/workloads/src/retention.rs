@@ -1,16 +1,16 @@
 //! How much history fits a budget: the tree's, and the skip list's.
 //!
-//! Both replay the long trace. Of the skip list, which has no budget, the largest fixed window is sought whose peak stays within it. The tree
+//! Both replay the long trace, or traffic of another shape. Of the skip list, which has no budget, the largest fixed window is sought whose peak stays within it. The tree
 //! reclaims by itself: what counts is the smallest age of its cutoff once it has begun to. That the history down to the cutoff is
 //! really there is not believed but asked: see [`Known`].
 
 mod known;
 
 use crate::decide::decide;
-use crate::generators::Scale;
 use crate::generators::long_trace::{
     BATCHES_PER_SECOND, LongTrace, Mixture, READ_LAG_BATCHES, VERSION_STEP, VERSIONS_PER_SECOND,
 };
+use crate::generators::{Generator, Scale};
 use crate::input::{Maker, RunError};
 use crate::process::ResidentPeak;
 use crate::{BatchBuf, Rng};
@@ -38,42 +38,77 @@ const PROBE_EVERY: u64 = 256;
 
 /// What is replayed, and what for.
 #[derive(Clone, Copy, Debug)]
-pub struct Plan {
+pub struct Plan<T = TraceShape> {
     /// The budget of either history.
     pub budget_bytes: u64,
-    /// How many batches of the trace.
+    /// How many batches of the traffic.
     pub batches: u64,
+    /// What the batches are.
+    pub traffic: T,
+    /// Their seed.
+    pub seed: u64,
+}
+
+/// Batches without an end, as many every second.
+pub trait Traffic: Copy {
+    /// How many versions so many batches take.
+    fn versions(&self, batches: u64) -> i64;
+
+    /// Batches a second.
+    fn batches_per_second(&self) -> u64;
+
+    /// Makes the batches, from the first.
+    fn generator(&self) -> Generator;
+
+    /// How many seconds so many batches take.
+    fn seconds(&self, batches: u64) -> f64 {
+        batches as f64 / self.batches_per_second() as f64
+    }
+}
+
+/// Which long trace.
+#[derive(Clone, Copy, Debug)]
+pub struct TraceShape {
     /// The length of its keys.
     pub key_bytes: usize,
     /// Its mixture.
     pub mixture: Mixture,
-    /// Its seed.
-    pub seed: u64,
 }
 
-impl Plan {
-    /// The batches of the trace, from the first.
-    fn trace(&self) -> impl Iterator<Item = BatchBuf> + use<> {
+impl Traffic for TraceShape {
+    fn versions(&self, batches: u64) -> i64 {
+        batches as i64 * VERSION_STEP
+    }
+
+    fn batches_per_second(&self) -> u64 {
+        BATCHES_PER_SECOND
+    }
+
+    fn generator(&self) -> Generator {
         let mut trace = LongTrace::new(self.key_bytes, self.mixture, Scale::FULL);
+        Box::new(move |index, rng| trace.batch(index, rng))
+    }
+}
+
+impl<T: Traffic> Plan<T> {
+    /// The batches of the traffic, from the first.
+    fn trace(&self) -> impl Iterator<Item = BatchBuf> + use<T> {
+        let mut make = self.traffic.generator();
         let mut rng = Rng::new(self.seed);
-        (0..self.batches).map(move |index| trace.batch(index, &mut rng))
+        (0..self.batches).map(move |index| make(index, &mut rng))
+    }
+
+    /// A batch as seen by a history that keeps `window` batches; without a window, by one that keeps all.
+    fn with_window<'a>(&self, batch: Batch<'a>, window: Option<u64>) -> Batch<'a> {
+        let oldest =
+            window.map_or(Version::LOWEST, |window| Version(batch.version.0 - self.traffic.versions(window)));
+        Batch { oldest, ..batch }
     }
 }
 
 /// Seconds of that many versions.
 pub fn seconds(versions: i64) -> f64 {
     versions as f64 / VERSIONS_PER_SECOND as f64
-}
-
-fn window_seconds(batches: u64) -> f64 {
-    batches as f64 / BATCHES_PER_SECOND as f64
-}
-
-/// A batch as seen by a history that keeps `window` batches; without a window, by one that keeps all.
-fn with_window<'a>(batch: Batch<'a>, window: Option<u64>) -> Batch<'a> {
-    let oldest =
-        window.map_or(Version::LOWEST, |window| Version(batch.version.0 - window as i64 * VERSION_STEP));
-    Batch { oldest, ..batch }
 }
 
 fn numbered(set: &'static str, batch: u64) -> impl Fn(resolver_types::BatchError) -> RunError {
@@ -101,18 +136,14 @@ pub struct Calibrated {
 ///
 /// # Errors
 /// When the history cannot be made, or refuses a batch.
-pub fn calibrate(
-    plan: &Plan,
+pub fn calibrate<T: Traffic>(
+    plan: &Plan<T>,
     make: Maker<'_>,
     tick: &mut dyn FnMut(),
 ) -> Result<Option<Calibrated>, RunError> {
     let resident = ResidentPeak::start();
     let budget = plan.budget_bytes;
-    let filled = try_window(plan, make, None, plan.batches, tick)?;
-    if filled.peak_bytes <= budget {
-        return Ok(None);
-    }
-    let mut too_large = filled.batches;
+    let Some(mut too_large) = batches_to_fill(plan, make, tick)? else { return Ok(None) };
     let step = (too_large / WINDOW_PARTS).max(1);
     let mut tried = Vec::new();
     let mut guess = too_large * 5 / 8;
@@ -124,7 +155,7 @@ pub fn calibrate(
         }
         guess = guess.clamp(1, too_large - 1);
         let found = try_window(plan, make, Some(guess), guess * WINDOWS_PER_TRY, tick)?;
-        tried.push((window_seconds(guess), found.peak_bytes <= budget));
+        tried.push((plan.traffic.seconds(guess), found.peak_bytes <= budget));
         if found.peak_bytes > budget {
             too_large = guess;
         }
@@ -137,11 +168,11 @@ pub fn calibrate(
         resident.inspect(|resident| resident.reset());
         let found = try_window(plan, make, Some(guess), plan.batches, tick)?;
         let fitted = found.peak_bytes <= budget;
-        tried.push((window_seconds(guess), fitted));
+        tried.push((plan.traffic.seconds(guess), fitted));
         if fitted {
             fits = guess;
             accepted = Some(Calibrated {
-                seconds: window_seconds(guess),
+                seconds: plan.traffic.seconds(guess),
                 peak_bytes: found.peak_bytes,
                 process_bytes: resident.and_then(|resident| resident.above_start()),
                 tried: Vec::new(),
@@ -158,16 +189,47 @@ pub fn calibrate(
     Ok(accepted.map(|accepted| Calibrated { tried, ..accepted }))
 }
 
+/// After how many batches the plan's budget is full when nothing expires: passed, or about to be, so that a history that
+/// has a budget gives up its oldest. `None` if the plan's batches do not fill it.
+///
+/// # Errors
+/// When the history cannot be made, or refuses a batch.
+pub fn batches_to_fill<T: Traffic>(
+    plan: &Plan<T>,
+    make: Maker<'_>,
+    tick: &mut dyn FnMut(),
+) -> Result<Option<u64>, RunError> {
+    let tried = try_window(plan, make, None, plan.batches, tick)?;
+    Ok(tried.full.then_some(tried.batches))
+}
+
+/// The most that a history without a budget holds with a fixed window of so many batches, by its own count. What the plan
+/// says of a budget does not matter.
+///
+/// # Errors
+/// When the history cannot be made, or refuses a batch.
+pub fn peak_of_window<T: Traffic>(
+    plan: &Plan<T>,
+    make: Maker<'_>,
+    window: u64,
+    tick: &mut dyn FnMut(),
+) -> Result<u64, RunError> {
+    let unbound = Plan { budget_bytes: u64::MAX, ..*plan };
+    Ok(try_window(&unbound, make, Some(window), plan.batches, tick)?.peak_bytes)
+}
+
 struct Tried {
     peak_bytes: u64,
+    /// Whether the budget was passed, or the history gave something up to stay within it.
+    full: bool,
     /// How many batches it took: all that were asked for, or those after which the history held far more than the
     /// budget.
     batches: u64,
 }
 
-/// Replays so many batches with a window. Without one, until the budget is passed.
-fn try_window(
-    plan: &Plan,
+/// Replays so many batches with a window. Without one, until the budget is full.
+fn try_window<T: Traffic>(
+    plan: &Plan<T>,
     make: Maker<'_>,
     window: Option<u64>,
     batches: u64,
@@ -177,19 +239,25 @@ fn try_window(
     let mut verdicts = Verdicts::default();
     let name = set.name();
     // A window that is a little too large tells by how much.
-    let limit = if window.is_some() { plan.budget_bytes / 4 * 5 } else { plan.budget_bytes };
-    let mut done = 0;
+    let limit = if window.is_some() {
+        plan.budget_bytes.saturating_add(plan.budget_bytes / 4)
+    } else {
+        plan.budget_bytes
+    };
+    let (mut done, mut full) = (0, false);
     for buf in plan.trace().take(usize::try_from(batches).unwrap_or(usize::MAX)) {
         let ranges = buf.ranges();
-        let batch = with_window(buf.batch(&ranges), window);
-        decide(&mut *set, &batch, &mut verdicts).map_err(numbered(name, done))?;
+        let batch = plan.with_window(buf.batch(&ranges), window);
+        let decided = decide(&mut *set, &batch, &mut verdicts).map_err(numbered(name, done))?;
         done += 1;
         tick();
-        if set.peak_memory_bytes() > limit {
+        let given_up = decided.fell_back || window.is_none() && set.cutoff().is_some();
+        full = given_up || set.peak_memory_bytes() > limit;
+        if full {
             break;
         }
     }
-    Ok(Tried { peak_bytes: set.peak_memory_bytes(), batches: done })
+    Ok(Tried { peak_bytes: set.peak_memory_bytes(), full, batches: done })
 }
 
 /// A batch of a replay under a budget, after its commit.
@@ -229,8 +297,8 @@ pub struct Retained {
 ///
 /// # Panics
 /// Without a replay.
-pub fn retain(
-    plan: &Plan,
+pub fn retain<T: Traffic>(
+    plan: &Plan<T>,
     make: Maker<'_>,
     replays: usize,
     tick: &mut dyn FnMut(),
@@ -244,8 +312,8 @@ pub fn retain(
     Ok((retained, moments))
 }
 
-fn retain_once(
-    plan: &Plan,
+fn retain_once<T: Traffic>(
+    plan: &Plan<T>,
     make: Maker<'_>,
     tick: &mut dyn FnMut(),
 ) -> Result<(Retained, Vec<Moment>), RunError> {
@@ -265,7 +333,7 @@ fn retain_once(
     let mut moments = Vec::with_capacity(plan.batches as usize);
     for (index, buf) in (0..).zip(plan.trace()) {
         let ranges = buf.ranges();
-        let batch = with_window(buf.batch(&ranges), None);
+        let batch = plan.with_window(buf.batch(&ranges), None);
         let start = Instant::now();
         set.judge(&batch, &mut verdicts)
             .and_then(|()| set.commit(&batch, &verdicts))
@@ -275,7 +343,7 @@ fn retain_once(
         let moment = Moment { batch: index, retained_seconds: age, memory_bytes: set.memory_bytes(), time };
         if let Some(age) = age {
             retained.seconds = Some(retained.seconds.map_or(age, |least| least.min(age)));
-            retained.begun_seconds.get_or_insert(window_seconds(index));
+            retained.begun_seconds.get_or_insert(plan.traffic.seconds(index));
         }
         moments.push(moment);
         tick();
@@ -362,8 +430,8 @@ impl Checked {
 ///
 /// # Errors
 /// When a history cannot be made, or refuses a batch.
-pub fn check(
-    plan: &Plan,
+pub fn check<T: Traffic>(
+    plan: &Plan<T>,
     make: Maker<'_>,
     make_follower: Maker<'_>,
     tick: &mut dyn FnMut(),
@@ -376,8 +444,8 @@ pub fn check(
     let probe_every = (plan.batches / PROBE_ROUNDS).clamp(1, PROBE_EVERY);
     for (index, buf) in (0..).zip(plan.trace()) {
         let ranges = buf.ranges();
-        let batch = with_window(buf.batch(&ranges), None);
-        let followed = with_window(batch, Some(FOLLOWER_BATCHES));
+        let batch = plan.with_window(buf.batch(&ranges), None);
+        let followed = plan.with_window(batch, Some(FOLLOWER_BATCHES));
         let cutoff = set.cutoff();
         set.judge(&batch, &mut found).map_err(numbered(name, index))?;
         if let Some(cutoff) = cutoff {

@@ -193,8 +193,8 @@ impl LongTrace {
     }
 }
 
-/// A key: 4 bytes of prefix, 8 of id, and what is left a hash of both.
-fn write_key(key: &mut [u8], prefix: usize, id: u64) {
+/// A key of 12 bytes or more: 4 bytes of prefix, 8 of id, and what is left a hash of both.
+pub(super) fn write_key(key: &mut [u8], prefix: usize, id: u64) {
     key[..4].copy_from_slice(&[b't', b'0', b'0', b'a' + prefix as u8]);
     key[4..12].copy_from_slice(&id.to_be_bytes());
     let mut state = id ^ (prefix as u64) << 56;
