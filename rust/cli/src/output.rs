@@ -94,7 +94,8 @@ pub(crate) fn print_json(document: &impl Serialize) -> Result<(), Error> {
 
 /// A file that takes the place of the one under its name once it is whole: written beside it, and renamed.
 ///
-/// Dropped before [`WholeFile::finish`], it leaves nothing. What is there and is no regular file, such as a pipe, is written as it stands.
+/// Dropped before [`WholeFile::finish`], it leaves nothing. What is there and is no regular file, such as a pipe, is
+/// written as it stands.
 pub(crate) enum WholeFile {
     Beside { file: BufWriter<NamedTempFile>, place: PathBuf },
     InPlace(BufWriter<File>),

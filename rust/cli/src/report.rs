@@ -33,9 +33,9 @@ const BINS: usize = 80;
 
 /// Write a page with pictures of what bench, retention, latency and doctor measure
 ///
-/// The page is one file that needs nothing else: ratios, phases, retained history and memory over time, batch times and the
-/// latency of memory, each with its table. It takes the place of the file under that name once it is whole. Minutes by default; a quick
-/// look: --batches 9 --rounds 2 --budget 8MiB --replays 1 --largest 16MiB.
+/// The page is one file that needs nothing else: ratios, phases, retained history and memory over time, batch
+/// times and the latency of memory, each with its table. It takes the place of the file under that name once it is
+/// whole. Minutes by default; a quick look: --batches 9 --rounds 2 --budget 8MiB --replays 1 --largest 16MiB.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The page
@@ -62,7 +62,7 @@ struct Document {
     /// What this command was built from; nothing where that was no repository.
     commit: Option<&'static str>,
     version: &'static str,
-    /// Whether it was built without optimization, or with assertions: such times mean little.
+    /// Whether it was built with them: such times mean little.
     debug_assertions: bool,
     machine: doctor::Document,
     settings: Settings,
@@ -205,7 +205,8 @@ fn points(moments: &[Moment]) -> Vec<Point> {
     points
 }
 
-/// Sorts the times under reclamation into bins of one width, from 0 to somewhat beyond the longest and three times the median.
+/// Sorts the times under reclamation into bins of one width, from 0 to somewhat beyond the longest and three times
+/// the median.
 fn histogram(moments: &[Moment], times: &BatchTimes) -> Vec<HistogramBin> {
     let width = times.max_us.max(3.0 * times.median_us) * 1.05 / BINS as f64;
     let mut bins: Vec<HistogramBin> = (0..BINS)

@@ -1,6 +1,6 @@
 //! The page: what was measured in words, pictures and tables.
 
-use super::plot;
+use super::plot::{self, Pair};
 use super::{Document, label};
 use crate::bench::Entry;
 use crate::output::{self, Table};
@@ -55,30 +55,26 @@ fn built_from(document: &Document) -> String {
     }
 }
 
-/// The measured pairs, fastest first.
-fn pairs(document: &Document) -> Vec<(String, &Entry)> {
-    let with_ratio = document.workloads.iter().filter(|entry| entry.ratio.is_some());
-    let mut pairs: Vec<_> = with_ratio.map(|entry| (label(&entry.workload).to_owned(), entry)).collect();
-    pairs.sort_by(|(_, one), (_, other)| one.ratio.partial_cmp(&other.ratio).expect("ratios are numbers"));
+/// What was measured of both, fastest first.
+fn pairs<'a>(document: &'a Document) -> Vec<Pair<'a>> {
+    let pair = |entry: &'a Entry| Some(Pair { name: label(&entry.workload), entry, ratio: entry.ratio? });
+    let mut pairs: Vec<_> = document.workloads.iter().filter_map(pair).collect();
+    pairs.sort_by(|one, other| one.ratio.total_cmp(&other.ratio));
     pairs
 }
 
 fn answers(document: &Document) -> Markup {
     let pairs = pairs(document);
-    let ratio = |(_, entry): &(String, &Entry)| entry.ratio.unwrap_or(1.0);
     let names = |is: &dyn Fn(f64, f64) -> bool| {
-        let chosen = pairs.iter().filter(|pair| is(ratio(pair), pair.1.noise));
-        chosen.map(|pair| format!("{} {:.3}x", pair.0, ratio(pair))).collect::<Vec<_>>()
+        let chosen = pairs.iter().filter(|pair| is(pair.ratio, pair.entry.noise));
+        chosen.map(|pair| format!("{} {:.3}x", pair.name, pair.ratio)).collect::<Vec<_>>()
     };
     let slower = names(&|ratio, noise| ratio > 1.0 + noise);
     let alike = names(&|ratio, noise| (ratio - 1.0).abs() <= noise);
-    let heavier: Vec<String> = pairs
-        .iter()
-        .filter(|(_, entry)| entry.candidates[0].memory_bytes > entry.candidates[1].memory_bytes)
-        .map(|(name, entry)| {
-            let [tree, list] = [0, 1].map(|side| output::bytes(entry.candidates[side].memory_bytes));
-            format!("{name} {tree} against {list}")
-        })
+    let held = |pair: &Pair<'_>| [0, 1].map(|side| pair.entry.candidates[side].memory_bytes);
+    let heavier = pairs.iter().map(|pair| (pair.name, held(pair))).filter(|(_, [tree, list])| tree > list);
+    let heavier: Vec<String> = heavier
+        .map(|(name, held)| format!("{name} {} against {}", output::bytes(held[0]), output::bytes(held[1])))
         .collect();
     html! {
         @if document.debug_assertions {
@@ -87,7 +83,7 @@ fn answers(document: &Document) -> Markup {
         div.answers {
             @if let (Some(first), Some(last)) = (pairs.first(), pairs.last()) {
                 div {
-                    b { (format!("{:.2}x to {:.2}x", ratio(first), ratio(last))) }
+                    b { (format!("{:.2}x to {:.2}x", first.ratio, last.ratio)) }
                     "the skip list's time a batch, by workload: below 1 the tree is faster, on "
                     (pairs.len() - slower.len() - alike.len()) " of " (pairs.len()) " beyond the noise"
                 }
@@ -119,8 +115,8 @@ fn answers(document: &Document) -> Markup {
             @if retention.verdicts_equal {
                 p {
                     "Both decided alike: on every workload below by a hash over all decisions, on the long trace "
-                    (retention.decisions_compared) " of " (retention.decisions) " decisions compared, 0 mismatches, and "
-                    (retention.probes) " probes of the history, 0 wrong."
+                    (retention.decisions_compared) " of " (retention.decisions) " decisions compared, 0 mismatches, "
+                    "and " (retention.probes) " probes of the history, 0 wrong."
                 }
             } @else {
                 p.warning {
@@ -146,14 +142,14 @@ fn ratios(document: &Document) -> Markup {
         "skip list",
         "batches",
     ]);
-    for (name, entry) in &pairs {
+    for Pair { name, entry, ratio } in &pairs {
         let [tree, list] = [0, 1].map(|side| &entry.candidates[side]);
         let each = |seconds: f64| output::seconds(seconds / entry.transactions.max(1) as f64);
         let least = entry.rounds.iter().copied().fold(f64::INFINITY, f64::min);
         let most = entry.rounds.iter().copied().fold(0.0, f64::max);
         table.row(vec![
-            name.clone(),
-            format!("{:.3}x", entry.ratio.unwrap_or(1.0)),
+            (*name).to_owned(),
+            format!("{ratio:.3}x"),
             format!("{least:.3}x"),
             format!("{most:.3}x"),
             format!("{:.3}", entry.noise),
@@ -171,11 +167,15 @@ fn ratios(document: &Document) -> Markup {
         } @else {
             (figure(
                 &plot::ratios(&pairs),
-                &[("--tree", "", "the tree's time over the skip list's, median of the rounds"), ("--ink", "ring", "each round"),
-                  ("--list", "line", "equally fast")],
-                "Shorter is faster. Each bar is a ratio of whole batches within one run, both candidates in alternating rounds on \
-                 the same input, so the machine's speed cancels out; ratios of different machines or runs still differ by more than \
-                 the rings show. Noise is how far ratios of the skip list against itself lie apart: a difference from 1 below it means nothing.",
+                &[
+                    ("--tree", "", "the tree's time over the skip list's, median of the rounds"),
+                    ("--ink", "ring", "each round"),
+                    ("--list", "line", "equally fast"),
+                ],
+                "Shorter is faster. Each bar is a ratio of whole batches within one run, both candidates in \
+                 alternating rounds on the same input, so the machine's speed cancels out; ratios of different \
+                 machines or runs still differ by more than the rings show. Noise is how far ratios of the skip \
+                 list against itself lie apart: a difference from 1 below it means nothing.",
             ))
             (rows(&table))
         }
@@ -190,25 +190,26 @@ fn ratios(document: &Document) -> Markup {
 
 fn phases(document: &Document) -> Markup {
     let pairs = pairs(document);
-    let legend: Vec<_> =
-        STAGES.iter().map(|stage| (plot::phase_variable(stage.name()), stage.name())).collect();
-    let legend: Vec<_> = legend.iter().map(|(colour, name)| (format!("--{colour}"), *name)).collect();
-    let legend: Vec<_> = legend.iter().map(|(colour, name)| (colour.as_str(), "", *name)).collect();
+    let colours = STAGES.map(|stage| format!("--{}", plot::phase_variable(stage.name())));
+    let named = colours.iter().zip(STAGES);
+    let legend: Vec<_> = named.map(|(colour, stage)| (colour.as_str(), "", stage.name())).collect();
     html! {
         @if !pairs.is_empty() {
             h2 { "Where the time goes" }
             (figure(
                 &plot::phases(&pairs),
                 &legend,
-                "Of every workload two bars, in parts of what the skip list takes in all phases: where the tree's bar is shorter, the \
-                 phases of one colour show what got cheaper. Phases are timed in rounds of their own, since reading the clock costs as much as \
-                 a phase of a small batch; where batches are small, that inflates both bars.",
+                "Of every workload two bars, in parts of what the skip list takes in all phases: where the \
+                 tree's bar is shorter, the phases of one colour show what got cheaper. Phases are timed in \
+                 rounds of their own, since reading the clock costs as much as a phase of a small batch: that \
+                 inflates both bars where batches are small, and where the bars disagree with the ratios above, \
+                 the machine had something else to do.",
             ))
             p.faint { "What a range costs in each phase, by the ranges that the phase deals with:" }
-            @for (index, (name, entry)) in pairs.iter().enumerate() {
+            @for (index, pair) in pairs.iter().enumerate() {
                 details open[index == 0] {
-                    summary { (name) }
-                    (rows(&entry.phase_table()))
+                    summary { (pair.name) }
+                    (rows(&pair.entry.phase_table()))
                 }
             }
         }
@@ -221,7 +222,8 @@ fn nothing_reclaimed(document: &Document) -> Markup {
     html! {
         p.warning {
             (settings.trace_seconds) " s of the long trace do not fill " (output::bytes(settings.budget_bytes))
-            " in both, so nothing is said here about how much history fits: it takes more seconds, or a smaller budget."
+            " in both, so nothing is said here about how much history fits: it takes more seconds, or a smaller "
+            "budget."
         }
     }
 }
@@ -240,10 +242,11 @@ fn retention(document: &Document) -> Markup {
             (figure(
                 &plot::retained(&replay.points, window),
                 &legend,
-                "Both replay the long trace. Until the tree first reclaims, it holds everything so far; from then on as many seconds as fit. The skip \
-                 list has no budget: its line is the largest fixed window, found by trying, whose peak stays within the same budget. What \
-                 counts for the ratio is the tree's smallest value after reclamation has begun. Shorter keys, and points rather than ranges, \
-                 favour the tree: the ratio is one of this trace, not of every load.",
+                "Both replay the long trace. Until the tree first reclaims, it holds everything so far; from \
+                 then on as many seconds as fit. The skip list has no budget: its line is the largest fixed \
+                 window, found by trying, whose peak stays within the same budget. What counts for the ratio is \
+                 the tree's smallest value after reclamation has begun. Shorter keys favour the tree: \
+                 the ratio is one of this trace, not of every load.",
             ))
         }
         @if let Some(retention) = &document.retention { (rows(&retention.table())) }
@@ -285,8 +288,9 @@ fn memory(document: &Document) -> Markup {
         (figure(
             &plot::memory(&replay.points, document.settings.budget_bytes),
             &[("--tree", "line", "tree"), ("--ink", "line dashed", "budget")],
-            "What the tree counts as held after each batch. It grows to its budget and stays below; a flat line near the budget is no \
-             leak but the point of it. The process's own peak also has the batch, the trace's generator and the allocator's slack.",
+            "What the tree counts as held after each batch. It grows to its budget and stays below; a flat line \
+             near the budget is no leak but the point of it. The process's own peak also has the batch, the \
+             trace's generator and the allocator's slack.",
         ))
         (rows(&table))
     }
@@ -314,14 +318,18 @@ fn batch_times(document: &Document) -> Markup {
         h2 { "Batch times while reclaiming" }
         (figure(
             &plot::histogram(&document.replay.histogram, times),
-            &[("--tree", "", "batches of the tree's replay since its first reclamation"), ("--mark", "line", "named times")],
-            "Judging and committing one batch of 2,048 transactions under the budget. Bars are on a logarithmic scale, so that a single slow batch \
-             can be seen: most batches stand in the tallest bars. Beyond three medians, p99.9 would be too slow by this project's own measure.",
+            &[
+                ("--tree", "", "batches of the tree's replay since its first reclamation"),
+                ("--mark", "line", "named times"),
+            ],
+            "Judging and committing one batch of 2,048 transactions under the budget. Bars are on a logarithmic \
+             scale, so that a single slow batch can be seen: most batches stand in the tallest bars. Beyond \
+             three medians, p99.9 would be too slow by this project's own measure.",
         ))
         p.faint {
             @if replays > 1 {
-                "Of each batch the least time of " (replays) " identical replays counts: what the machine adds now and then is taken off, what the \
-                 tree itself does, the same in every replay, stays."
+                "Of each batch the least time of " (replays) " identical replays counts: what the machine adds now and \
+                 then is taken off, what the tree itself does, the same in every replay, stays."
             } @else {
                 "One replay: what the machine adds now and then is in these times, too."
             }
@@ -340,9 +348,10 @@ fn latency(document: &Document) -> Markup {
         (figure(
             &plot::latency(&document.latency.rows),
             &[("--mark", "line", "ordinary pages"), ("--within-batch", "line", "huge pages asked for")],
-            "One load that depends on the load before it, in random order through so much memory: steps are caches that no longer hold it, and \
-             translations of addresses. It places this machine beside others; it is no speed of either conflict set. The kernel may refuse \
-             huge pages without a word, and neighbours on a shared machine take part of the larger caches.",
+            "One load that depends on the load before it, in random order through so much memory: steps are \
+             caches that no longer hold it, and translations of addresses. It places this machine beside others; \
+             it is no speed of either conflict set. The kernel may refuse huge pages without a word, and \
+             neighbours on a shared machine take part of the larger caches.",
         ))
         (rows(&document.latency.table()))
     }

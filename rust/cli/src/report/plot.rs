@@ -85,6 +85,7 @@ struct Axis {
 impl Axis {
     /// From 0 on, marked at round steps, about ten of them.
     fn linear(name: &'static str, end: f64) -> Axis {
+        let end = if end > 0.0 { end } else { 1.0 };
         let rough = end / 10.0;
         let power = 10f64.powf(rough.log10().floor());
         let step = [1.0, 2.0, 5.0].into_iter().map(|step| step * power).find(|&step| step >= rough);
@@ -165,26 +166,32 @@ fn plane<'a>(root: &Root<'a>, x: Axis, y: Axis) -> Result<Plane<'a>, DrawingArea
     Ok(plane)
 }
 
+/// A workload that was measured of both.
+pub(super) struct Pair<'a> {
+    pub(super) name: &'a str,
+    pub(super) entry: &'a Entry,
+    pub(super) ratio: f64,
+}
+
 /// Per workload a bar as long as the ratio, a ring for every round, and the mark of equal times.
-pub(super) fn ratios(entries: &[(String, &Entry)]) -> String {
-    let rows = entries.len() as f64;
-    let all = entries.iter().flat_map(|(_, entry)| entry.rounds.iter().copied());
+pub(super) fn ratios(pairs: &[Pair<'_>]) -> String {
+    let rows = pairs.len() as f64;
+    let all = pairs.iter().flat_map(|pair| pair.entry.rounds.iter().copied());
     let end = all.fold(1.0, f64::max) * 1.05;
-    svg(80 + 34 * entries.len() as u32, |root| {
+    svg(80 + 34 * pairs.len() as u32, |root| {
         let x = Axis::linear("time of a batch: the tree's over the skip list's (1 = equally fast)", end);
-        let mut plane = plane(root, x, Axis::rows(entries.len()))?;
-        for (row, (label, entry)) in entries.iter().enumerate() {
-            let ratio = entry.ratio.unwrap_or(1.0);
+        let mut plane = plane(root, x, Axis::rows(pairs.len()))?;
+        for (row, Pair { name, entry, ratio }) in pairs.iter().enumerate() {
             let middle = row as f64 + 0.5;
             plane.draw_series([Rectangle::new(
-                [(0.0, row as f64 + 0.2), (ratio, row as f64 + 0.8)],
+                [(0.0, row as f64 + 0.2), (*ratio, row as f64 + 0.8)],
                 TREE.filled(),
             )])?;
             plane.draw_series(
                 entry.rounds.iter().map(|&round| Circle::new((round, middle), 4, INK.stroke_width(2))),
             )?;
-            let name = Text::new(label.clone(), (-8, 0), text(HPos::Right));
-            plane.draw_series([EmptyElement::at((0.0, middle)) + name])?;
+            let label = Text::new((*name).to_owned(), (-8, 0), text(HPos::Right));
+            plane.draw_series([EmptyElement::at((0.0, middle)) + label])?;
             let value = Text::new(format!("{ratio:.3}x"), (8, 0), text(HPos::Left));
             plane.draw_series([EmptyElement::at((end, middle)) + value])?;
         }
@@ -194,16 +201,16 @@ pub(super) fn ratios(entries: &[(String, &Entry)]) -> String {
 }
 
 /// Per workload two bars, the skip list's and the tree's, of what each phase takes in parts of the skip list's whole.
-pub(super) fn phases(entries: &[(String, &Entry)]) -> String {
+pub(super) fn phases(pairs: &[Pair<'_>]) -> String {
     let total = |candidate: &Candidate| candidate.phases.values().iter().sum::<f64>();
     let share = |entry: &Entry, time: f64| 100.0 * time / total(&entry.candidates[1]);
     let longest =
-        entries.iter().map(|(_, entry)| share(entry, total(&entry.candidates[0]))).fold(100.0, f64::max);
+        pairs.iter().map(|pair| share(pair.entry, total(&pair.entry.candidates[0]))).fold(100.0, f64::max);
     let end = longest * 1.02;
-    svg(80 + 56 * entries.len() as u32, |root| {
+    svg(80 + 56 * pairs.len() as u32, |root| {
         let x = Axis::linear("time, in % of what all phases of the skip list take", end);
-        let mut plane = plane(root, x, Axis::rows(entries.len()))?;
-        for (row, (label, entry)) in entries.iter().enumerate() {
+        let mut plane = plane(root, x, Axis::rows(pairs.len()))?;
+        for (row, Pair { name, entry, .. }) in pairs.iter().enumerate() {
             for (candidate, top) in entry.candidates.iter().zip([0.12, 0.5]) {
                 let (mut from, top) = (0.0, row as f64 + top);
                 for (colour, time) in PHASES.into_iter().zip(candidate.phases.values()) {
@@ -214,8 +221,8 @@ pub(super) fn phases(entries: &[(String, &Entry)]) -> String {
                 let name = Text::new(candidate.name.clone(), (6, 0), text(HPos::Left));
                 plane.draw_series([EmptyElement::at((from, top + 0.17)) + name])?;
             }
-            let name = Text::new(label.clone(), (-8, 0), text(HPos::Right));
-            plane.draw_series([EmptyElement::at((0.0, row as f64 + 0.48)) + name])?;
+            let label = Text::new((*name).to_owned(), (-8, 0), text(HPos::Right));
+            plane.draw_series([EmptyElement::at((0.0, row as f64 + 0.48)) + label])?;
         }
         Ok(())
     })
