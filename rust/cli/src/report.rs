@@ -167,6 +167,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     out.write_all(page.as_bytes()).and_then(|()| out.finish()).map_err(write_error)?;
     if args.json {
         output::print_json(&document)?;
+    } else {
+        output::print(format_args!("{} is written\n", args.out))?;
     }
     let equal = document.retention.as_ref().is_none_or(|retention| retention.verdicts_equal);
     Ok(if equal { Outcome::Fine } else { Outcome::Failed })

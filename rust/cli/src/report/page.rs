@@ -7,6 +7,9 @@ use crate::output::{self, Table};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use resolver_types::STAGES;
 
+/// Noise above which the machine was not left alone.
+const BUSY: f64 = 0.25;
+
 /// At most so many rows of a table over time.
 const ROWS: usize = 12;
 
@@ -69,6 +72,7 @@ fn answers(document: &Document) -> Markup {
         let chosen = pairs.iter().filter(|pair| is(pair.ratio, pair.entry.noise));
         chosen.map(|pair| format!("{} {:.3}x", pair.name, pair.ratio)).collect::<Vec<_>>()
     };
+    let busy = pairs.iter().filter(|pair| pair.entry.noise > BUSY).count();
     let slower = names(&|ratio, noise| ratio > 1.0 + noise);
     let alike = names(&|ratio, noise| (ratio - 1.0).abs() <= noise);
     let held = |pair: &Pair<'_>| [0, 1].map(|side| pair.entry.candidates[side].memory_bytes);
@@ -79,6 +83,12 @@ fn answers(document: &Document) -> Markup {
     html! {
         @if document.debug_assertions {
             p.warning { "Built with debug assertions: the times below say nothing about a release build." }
+        }
+        @if busy > 0 {
+            p.warning {
+                "The machine was busy: on " (busy) " of " (pairs.len()) " workloads the skip list against itself differs by "
+                "more than " (BUSY) ". Measure again where nothing else runs before believing a time below."
+            }
         }
         div.answers {
             @if let (Some(first), Some(last)) = (pairs.first(), pairs.last()) {
