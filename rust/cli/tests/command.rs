@@ -619,6 +619,8 @@ fn a_report_is_one_page_of_what_its_json_document_holds() {
     let number =
         |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}"));
     assert!(text.contains(&format!("{:.1}x the history", number("/retention/ratio"))));
+    let used_up = number("/retention/skiplist_peak_bytes") >= 0.95 * number("/retention/budget_bytes");
+    assert_ne!(text.contains("the ratio flatters the tree"), used_up);
     let bins = document["replay"]["histogram"].as_array().expect("a histogram");
     let batches: f64 = bins.iter().filter_map(|bin| bin["batches"].as_f64()).sum();
     assert_eq!(batches, number("/replay/batch_times/batches"));

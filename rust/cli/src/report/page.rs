@@ -10,6 +10,9 @@ use resolver_types::STAGES;
 /// Noise above which the machine was not left alone.
 const BUSY: f64 = 0.25;
 
+/// A skip list that uses less of the budget than this is at a disadvantage.
+const USED_UP: f64 = 0.95;
+
 /// At most so many rows of a table over time.
 const ROWS: usize = 12;
 
@@ -259,7 +262,16 @@ fn retention(document: &Document) -> Markup {
                  the ratio is one of this trace, not of every load.",
             ))
         }
-        @if let Some(retention) = &document.retention { (rows(&retention.table())) }
+        @if let Some(retention) = &document.retention {
+            (rows(&retention.table()))
+            @let used = retention.skiplist_peak_bytes as f64 / retention.budget_bytes as f64;
+            @if used < USED_UP {
+                p.warning {
+                    "The skip list's window uses " (format!("{:.0} %", used * 100.0)) " of the budget, since the next "
+                    "larger one that was tried does not fit: the ratio flatters the tree. A larger budget is fairer."
+                }
+            }
+        }
         (over_time(document))
     }
 }
