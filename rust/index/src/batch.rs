@@ -212,7 +212,7 @@ impl<'a> Probes<'a> {
     ///
     /// Most are shifted out of the record and of what stands behind its head; only a node that sees further is answered
     /// from the key itself, which costs two dependent misses.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn place(&self, position: u32, prefix: usize) -> Place {
         let endpoint = self.endpoints[position as usize];
         let own = self.prefix.len();
@@ -225,23 +225,29 @@ impl<'a> Probes<'a> {
                 let head = if shift < 8 { endpoint.head() << (8 * shift) } else { 0 };
                 return Place { head, length: endpoint.length().saturating_sub(shift.min(9) as u8) };
             }
-            if shift <= 8
-                && let Some(&behind) = self.behind.get(position as usize)
-            {
-                let head = if shift < 8 {
-                    endpoint.head() << (8 * shift) | behind >> (64 - 8 * shift)
-                } else {
-                    behind
-                };
-                let left = endpoint.size().unwrap_or(SIZE_UNKNOWN) - shift;
-                return Place { head, length: left.min(usize::from(LONG)) as u8 };
-            }
-            return load_head(self.key(endpoint).get(prefix..).unwrap_or_default());
+            return self.place_of_long(position, shift);
         }
         let before = own - prefix;
         let shared = load_head(&self.prefix[prefix..]).head;
         let head = if before < 8 { shared | endpoint.head() >> (8 * before) } else { shared };
         Place { head, length: (endpoint.length() as usize + before).min(9) as u8 }
+    }
+
+    /// The same for a key with more bytes than its head holds, in a node that sees `shift` bytes further than the batch.
+    #[inline(never)]
+    fn place_of_long(&self, position: u32, shift: usize) -> Place {
+        let endpoint = self.endpoints[position as usize];
+        match self.behind.get(position as usize) {
+            Some(&behind) if shift <= 8 => {
+                let head = match shift {
+                    8 => behind,
+                    _ => endpoint.head() << (8 * shift) | behind >> (64 - 8 * shift),
+                };
+                let left = endpoint.size().unwrap_or(SIZE_UNKNOWN) - shift;
+                Place { head, length: left.min(usize::from(LONG)) as u8 }
+            }
+            _ => load_head(self.key(endpoint).get(self.prefix.len() + shift..).unwrap_or_default()),
+        }
     }
 
     /// The key bytes of an endpoint that a node with the given prefix does not hold in its head.

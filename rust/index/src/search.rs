@@ -80,10 +80,10 @@ impl Search {
         dispatch!(self.least(stamps))
     }
 
-    /// How many stamps are at most `limit`. O(n).
+    /// How many stamps are from 1 up to and including `limit`: at most that, and no gaps. O(n).
     #[inline(always)]
-    pub fn count_at_or_below(self, stamps: &[u32], limit: u32) -> usize {
-        dispatch!(self.count_at_or_below(stamps, limit))
+    pub fn count_through(self, stamps: &[u32], limit: u32) -> usize {
+        dispatch!(self.count_through(stamps, limit))
     }
 
     /// The last place before `before` whose kind has its high bit set. O(distance to it).

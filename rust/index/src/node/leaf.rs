@@ -240,11 +240,7 @@ impl<'a> LeafView<'a> {
 
     /// How many entries have expired and are still here; gaps do not count.
     pub(crate) fn dead(&self, search: Search, expired: u32) -> usize {
-        if expired == 0 {
-            return 0;
-        }
-        let gaps = if self.boundaries == 0 { 0 } else { search.count_at_or_below(self.stamps, 0) };
-        search.count_at_or_below(self.stamps, expired) - gaps
+        if expired == 0 { 0 } else { search.count_through(self.stamps, expired) }
     }
 }
 

@@ -64,11 +64,11 @@ impl Avx2 {
         unsafe { least(stamps) }
     }
 
-    /// See [`super::Search::count_at_or_below`].
+    /// See [`super::Search::count_through`].
     #[inline(always)]
-    pub(super) fn count_at_or_below(self, stamps: &[u32], limit: u32) -> usize {
+    pub(super) fn count_through(self, stamps: &[u32], limit: u32) -> usize {
         // SAFETY: the processor has AVX2: `self` proves it.
-        unsafe { count_at_or_below(stamps, limit) }
+        unsafe { count_through(stamps, limit) }
     }
 
     /// See [`super::Search::last_with_high_bit`]; all of `kinds` is before.
@@ -212,18 +212,26 @@ fn least(stamps: &[u32]) -> u32 {
     scalar::least(&stamps_of(fold(stamps, _mm256_set1_epi8(-1), lesser)))
 }
 
+/// All ones in the places whose stamp is 0 or above the limit: less one, it is not less than the limit.
+#[inline]
 #[target_feature(enable = "avx2")]
-fn count_at_or_below(stamps: &[u32], limit: u32) -> usize {
-    let Some(last) = stamps.last_chunk() else { return scalar::count_at_or_below(stamps, limit) };
+fn gap_or_above(stamps: &[u32; STAMPS], limit: __m256i) -> __m256i {
+    let less_one = _mm256_add_epi32(load(stamps), _mm256_set1_epi32(-1));
+    _mm256_cmpeq_epi32(_mm256_max_epu32(less_one, limit), less_one)
+}
+
+#[target_feature(enable = "avx2")]
+fn count_through(stamps: &[u32], limit: u32) -> usize {
+    let Some(last) = stamps.last_chunk() else { return scalar::count_through(stamps, limit) };
     let limits = _mm256_set1_epi32(limit as i32);
-    let count = |counts, vector| _mm256_sub_epi32(counts, at_or_below(vector, limits));
+    let count = |counts, vector| _mm256_sub_epi32(counts, gap_or_above(vector, limits));
     let counts = stamps.as_chunks().0.iter().fold(_mm256_setzero_si256(), count);
     // Of the last eight, those that no whole vector has counted: the upper places.
     let counted = (STAMPS - stamps.len() % STAMPS) as i32;
     let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     let open = _mm256_cmpgt_epi32(places, _mm256_set1_epi32(counted - 1));
-    let counts = _mm256_sub_epi32(counts, _mm256_and_si256(at_or_below(last, limits), open));
-    stamps_of(counts).iter().sum::<u32>() as usize
+    let counts = _mm256_sub_epi32(counts, _mm256_and_si256(gap_or_above(last, limits), open));
+    stamps.len() - stamps_of(counts).iter().sum::<u32>() as usize
 }
 
 #[target_feature(enable = "avx2")]

@@ -16,8 +16,8 @@ pub(super) fn least(stamps: &[u32]) -> u32 {
     stamps.iter().copied().min().unwrap_or(u32::MAX)
 }
 
-pub(super) fn count_at_or_below(stamps: &[u32], limit: u32) -> usize {
-    stamps.iter().filter(|&&stamp| stamp <= limit).count()
+pub(super) fn count_through(stamps: &[u32], limit: u32) -> usize {
+    stamps.iter().filter(|&&stamp| stamp > 0 && stamp <= limit).count()
 }
 
 pub(super) fn last_with_high_bit(kinds: &[u8]) -> Option<usize> {
