@@ -207,7 +207,7 @@ impl KeyLog {
         self.blocks
     }
 
-    /// How many blocks `bytes` more bytes can need at most.
+    /// How many blocks `bytes` more bytes can need at most: tails stand one behind the other, over the bounds of blocks.
     pub(crate) fn blocks_for(bytes: u64) -> u64 {
         bytes.div_ceil(KEY_BLOCK_BYTES as u64)
     }

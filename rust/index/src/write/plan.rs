@@ -138,24 +138,20 @@ impl Tree {
             let prefix = leaf.prefix;
             tail_bytes += tails;
             let capacity = leaf::capacity(long);
-            let mut leaves = u32::from(visit.child.is_vacant());
+            blocks += u64::from(visit.child.is_vacant());
             if bound > capacity && !self.planted(Bug::ReservationForgetsSplits) {
-                // One key may have two entries, which stay together: a leaf can fall one short of the target.
-                leaves += bound.div_ceil(spread_target(capacity) - 1) as u32 - 1
-                    + u32::from(visit.child.is_vacant());
+                // Of the leaves that they are spread over, each but the last takes at least an even share.
+                let more = bound.div_ceil(spread_target(capacity)) as u32 - 1;
                 let separator = if long { self.longest } else { prefix + 9 };
                 chains = chains.max(chain_blocks_at_most(separator));
-                let slots = leaves;
                 match visit.parent {
-                    NO_VISIT => root_slots += slots,
-                    parent => work.added[parent as usize] += slots,
+                    NO_VISIT => root_slots += more,
+                    parent => work.added[parent as usize] += more,
                 }
+                blocks += u64::from(more);
             }
-            blocks += u64::from(leaves);
         }
-        if tail_bytes > 0 {
-            blocks += KeyLog::blocks_for(tail_bytes) + 1;
-        }
+        blocks += KeyLog::blocks_for(tail_bytes);
         for at in (0..routes.inner.len()).rev() {
             let added = work.added[at];
             if added == 0 {

@@ -2,6 +2,7 @@
 
 use crate::config;
 use crate::huge;
+use crate::kit;
 use crate::trial::Trial;
 use resolver_index::{Config, ConfigError, LEAST_BUDGET, Tree};
 use resolver_resolve::TreeSet;
@@ -190,6 +191,52 @@ fn a_batch_too_large_for_an_empty_pool_is_a_typed_error_and_clear_helps() {
     assert_eq!(step(&mut set, &read(version + 3, version + 1, b"x", b"y")), Ok(vec![Verdict::Committed]));
     step(&mut set, &writes(version + 4, keys(2))).expect("two fit again");
     assert_eq!(step(&mut set, &read(version + 5, version + 3, &first, &end)), Ok(vec![Verdict::Conflict]));
+}
+
+/// That no more blocks are taken than were reserved is asserted with every batch; here every number of entries comes by, so
+/// also those that an even share just does not divide.
+#[test]
+fn what_is_reserved_suffices_for_any_number_of_entries() {
+    let short = |number: u32| number.to_be_bytes().to_vec();
+    let long = |number: u32| [&number.to_be_bytes()[..], &[b'.'; 16]].concat();
+    let mut set = TreeSet::new(config(Retention::Window, 16 << 20)).expect("the tree can be made");
+    let mut version = 0;
+    for key in [short, long] {
+        for count in 60..360 {
+            // Keys in front of one that is there: they are no row that goes on. And all of them into an empty tree.
+            for before in [&[1_000][..], &[]] {
+                set.clear(Version(version));
+                kit::step(
+                    &mut set,
+                    &kit::writes(version + 1, -1, before.iter().map(|&number| kit::point(key(number)))),
+                );
+                kit::step(
+                    &mut set,
+                    &kit::writes(version + 2, -1, (0..count).map(|number| kit::point(key(number)))),
+                );
+                version += 2;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_expires_with_the_oldest_version_is_given_back_at_once() {
+    let keys =
+        |first: char, count: u32| (0..count).map(move |number| kit::point(format!("{first}{number:05}")));
+    // The whole tree as one leaf, as many, and the subtrees beside one that lives on.
+    for (dying, living) in [(20, 0), (400, 0), (400, 400)] {
+        let mut set = TreeSet::new(config(Retention::Window, 16 << 20)).expect("the tree can be made");
+        kit::step(&mut set, &kit::writes(1, -1, keys('a', dying)));
+        kit::step(&mut set, &kit::writes(2, -1, keys('b', living)));
+        kit::step(&mut set, &kit::writes(3, 0, []));
+        let before = *set.tree().stats();
+        assert_eq!(before.subtrees_released, 0);
+        kit::step(&mut set, &kit::writes(4, 1, []));
+        let after = *set.tree().stats();
+        assert!(after.subtrees_released > 0, "{dying} of {}", dying + living);
+        assert_eq!(after.hand_steps, before.hand_steps);
+    }
 }
 
 /// Under a limit on its address space a process gets less than the budget.
