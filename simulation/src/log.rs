@@ -131,3 +131,50 @@ impl Log {
         Read { range: range.clone(), found }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Event;
+    use crate::plan::Plan;
+    use crate::planted::Planted;
+
+    fn push(previous: i64, version: i64) -> Rc<Push> {
+        Rc::new(Push {
+            proxy: 0,
+            version: Version(version),
+            previous: Version(previous),
+            transactions: Vec::new(),
+        })
+    }
+
+    /// The versions that are acknowledged from here on.
+    fn acknowledged(network: &mut Network) -> Vec<i64> {
+        let mut versions = Vec::new();
+        while let Some(event) = network.next() {
+            let Event::Role(_, RoleMessage::Pushed(_, version)) = event else { panic!("{event:?}") };
+            versions.push(version.0);
+        }
+        versions.sort_unstable();
+        versions
+    }
+
+    #[test]
+    fn pushes_take_effect_in_order_and_are_acknowledged_whenever_they_come() {
+        let mut network = Network::new(&Plan { faults: Vec::new(), ..Plan::new(1) }, Planted::default());
+        let mut log = Log::new(Version(10));
+        log.push(&push(20, 30), &mut network);
+        assert_eq!((log.durable(), acknowledged(&mut network)), (Version(10), vec![]));
+        log.push(&push(10, 20), &mut network);
+        assert_eq!((log.durable(), acknowledged(&mut network)), (Version(30), vec![20, 30]));
+        // Again: the last one, and one before it. Nothing is kept that waits for what will not come.
+        for version in [30, 20] {
+            log.push(&push(version - 10, version), &mut network);
+            assert_eq!((log.durable(), acknowledged(&mut network)), (Version(30), vec![version]));
+        }
+        assert!(log.early.is_empty());
+        log.lock();
+        log.push(&push(30, 40), &mut network);
+        assert_eq!((log.durable(), acknowledged(&mut network)), (Version(30), vec![]));
+    }
+}

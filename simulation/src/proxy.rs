@@ -395,3 +395,53 @@ impl ResolveReply {
         self.reported.iter().filter(own).map(|(_, read, range)| (*read, range))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with a reply that reports these reads of a transaction that has two.
+    fn wrong(report: bool, verdict: Verdict, reads: &[u32]) -> Option<&'static str> {
+        let range = || Range::point(&b"k"[..].into());
+        let request = CommitRequest {
+            attempt: 3,
+            read_version: Version(1),
+            report,
+            reads: vec![range(), range()],
+            mutations: Vec::new(),
+        };
+        let batch = Batch {
+            state: State::Resolvers,
+            transactions: vec![Rc::new(request)],
+            version: Version(2),
+            previous: Version(1),
+            routes: vec![vec![Route { resolver: 0, place: 0, reads: vec![0, 1] }]],
+            replies: vec![None],
+            answers: Vec::new(),
+        };
+        let reported = reads.iter().map(|&read| (0, read, range())).collect();
+        let reply = ResolveReply { resolver: 0, version: Version(2), verdicts: vec![verdict], reported };
+        match batch.check_reports(&reply) {
+            Ok(()) => None,
+            Err(Violation::WrongReport { attempt: 3, why }) => Some(why),
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_report_names_reads_that_there_are_and_only_where_one_was_asked_for() {
+        for reads in [&[0][..], &[1], &[0, 1]] {
+            assert_eq!(wrong(true, Verdict::Conflict, reads), None, "{reads:?}");
+        }
+        for reads in [&[2][..], &[0, 2], &[7]] {
+            assert_eq!(wrong(true, Verdict::Conflict, reads), Some("a read past the last one"), "{reads:?}");
+        }
+        assert_eq!(wrong(true, Verdict::Conflict, &[]), Some("a conflict without a read"));
+        for (report, verdict) in
+            [(false, Verdict::Conflict), (true, Verdict::Committed), (true, Verdict::TooOld)]
+        {
+            assert_eq!(wrong(report, verdict, &[0]), Some("a read where none was asked for"));
+            assert_eq!(wrong(report, verdict, &[]), None);
+        }
+    }
+}

@@ -6,7 +6,7 @@ use crate::message::{Generation, ResolveReply, ResolveRequest, RoleMessage};
 use crate::network::Network;
 use crate::planted::PlantedBug;
 use crate::violation::Violation;
-use resolver_index::{Backing, Config, ConfigError};
+use resolver_index::{Backing, Blocks, Config, ConfigError};
 use resolver_oracle::SkipList;
 use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{BatchError, ConflictSet, Retention, Verdict, Verdicts, Version};
@@ -201,12 +201,10 @@ impl Resolver {
         let tree = &self.histories.tree;
         let (held, peak) = (tree.memory_bytes(), tree.peak_memory_bytes());
         let budget = tree.tree().budget_bytes();
-        let blocks = tree.tree().blocks();
-        let adds_up = blocks.used + blocks.free == blocks.committed;
-        if held > peak || peak > budget || !adds_up {
-            return Err(Violation::Memory { resolver: self.id, version, held, peak, budget });
+        match is_within([held, peak, budget], tree.tree().blocks()) {
+            true => Ok(()),
+            false => Err(Violation::Memory { resolver: self.id, version, held, peak, budget }),
         }
-        Ok(())
     }
 
     /// Checks the whole tree.
@@ -253,6 +251,11 @@ impl Resolver {
     }
 }
 
+/// Whether what is held is at most the peak, and that within the budget; and whether the blocks add up.
+fn is_within(held_peak_budget: [u64; 3], blocks: Blocks) -> bool {
+    held_peak_budget.is_sorted() && blocks.used + blocks.free == blocks.committed
+}
+
 fn compare(resolver: usize, version: Version, tree: &Verdicts, list: &Verdicts) -> Result<(), Violation> {
     let differs = tree.verdicts.iter().zip(&list.verdicts).position(|(tree, list)| tree != list);
     if let Some(transaction) = differs {
@@ -271,4 +274,20 @@ fn compare(resolver: usize, version: Version, tree: &Verdicts, list: &Verdicts) 
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_within_its_bounds_or_a_violation() {
+        let blocks = |used, free, committed| Blocks { used, free, committed, keys: 0, versions: 0 };
+        for (bounds, sound) in
+            [([5, 5, 5], true), ([4, 5, 6], true), ([6, 5, 7], false), ([5, 8, 7], false), ([8, 8, 7], false)]
+        {
+            assert_eq!(is_within(bounds, blocks(2, 3, 5)), sound, "{bounds:?}");
+        }
+        assert!(!is_within([5, 5, 5], blocks(2, 3, 4)) && !is_within([5, 5, 5], blocks(2, 2, 5)));
+    }
 }
