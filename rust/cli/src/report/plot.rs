@@ -43,8 +43,12 @@ const PHASES: [RGBColor; STAGES.len()] = [
     RGBColor(16, 16, 16),
 ];
 
-/// The page's names of the colours.
-const NAMES: [&str; 5] = ["ink", "grid", "tree", "list", "mark"];
+/// What the page calls the colours that are no phase's.
+const NAMED: [(RGBColor, &str); 5] =
+    [(INK, "ink"), (GRID, "grid"), (TREE, "tree"), (LIST, "list"), (MARK, "mark")];
+
+/// Letters that fit beside a row.
+const NAME_LETTERS: usize = 24;
 
 type Root<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), DrawingAreaErrorKind<io::Error>>;
@@ -56,10 +60,9 @@ fn svg(height: u32, draw: impl FnOnce(&Root<'_>) -> Drawn) -> String {
     let root = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
     draw(&root).and_then(|()| root.present()).expect("a picture is drawn in memory");
     drop(root);
-    let colours =
-        [INK, GRID, TREE, LIST, MARK].into_iter().zip(NAMES).map(|(colour, name)| (colour, name.to_owned()));
+    let named = NAMED.into_iter().map(|(colour, name)| (colour, name.to_owned()));
     let phases = PHASES.into_iter().zip(STAGES).map(|(colour, stage)| (colour, phase_variable(stage.name())));
-    colours.chain(phases).fold(text.replace(NAMESPACE, ""), |text, (RGBColor(r, g, b), name)| {
+    named.chain(phases).fold(text.replace(NAMESPACE, ""), |text, (RGBColor(r, g, b), name)| {
         text.replace(&format!("\"#{r:02X}{g:02X}{b:02X}\""), &format!("\"var(--{name})\""))
     })
 }
@@ -71,6 +74,16 @@ pub(super) fn phase_variable(stage: &str) -> String {
 
 fn text(horizontal: HPos) -> TextStyle<'static> {
     ("sans-serif", TEXT).into_text_style(&(WIDTH, WIDTH)).color(&INK).pos(Pos::new(horizontal, VPos::Center))
+}
+
+/// The name of a row, cut where it does not fit.
+fn row_name(name: &str) -> Text<'static, (i32, i32), String> {
+    let mut shown: String = name.chars().take(NAME_LETTERS).collect();
+    if shown.len() < name.len() {
+        shown.pop();
+        shown.push('\u{2026}');
+    }
+    Text::new(shown, (-8, 0), text(HPos::Right))
 }
 
 /// One axis: its name, its range, where it is marked, and with what.
@@ -181,17 +194,16 @@ pub(super) fn ratios(pairs: &[Pair<'_>]) -> String {
     svg(80 + 34 * pairs.len() as u32, |root| {
         let x = Axis::linear("time of a batch: the tree's over the skip list's (1 = equally fast)", end);
         let mut plane = plane(root, x, Axis::rows(pairs.len()))?;
-        for (row, Pair { name, entry, ratio }) in pairs.iter().enumerate() {
+        for (row, &Pair { name, entry, ratio }) in pairs.iter().enumerate() {
             let middle = row as f64 + 0.5;
             plane.draw_series([Rectangle::new(
-                [(0.0, row as f64 + 0.2), (*ratio, row as f64 + 0.8)],
+                [(0.0, row as f64 + 0.2), (ratio, row as f64 + 0.8)],
                 TREE.filled(),
             )])?;
             plane.draw_series(
                 entry.rounds.iter().map(|&round| Circle::new((round, middle), 4, INK.stroke_width(2))),
             )?;
-            let label = Text::new((*name).to_owned(), (-8, 0), text(HPos::Right));
-            plane.draw_series([EmptyElement::at((0.0, middle)) + label])?;
+            plane.draw_series([EmptyElement::at((0.0, middle)) + row_name(name)])?;
             let value = Text::new(format!("{ratio:.3}x"), (8, 0), text(HPos::Left));
             plane.draw_series([EmptyElement::at((end, middle)) + value])?;
         }
@@ -210,7 +222,7 @@ pub(super) fn phases(pairs: &[Pair<'_>]) -> String {
     svg(80 + 56 * pairs.len() as u32, |root| {
         let x = Axis::linear("time, in % of what all phases of the skip list take", end);
         let mut plane = plane(root, x, Axis::rows(pairs.len()))?;
-        for (row, Pair { name, entry, .. }) in pairs.iter().enumerate() {
+        for (row, &Pair { name, entry, .. }) in pairs.iter().enumerate() {
             for (candidate, top) in entry.candidates.iter().zip([0.12, 0.5]) {
                 let (mut from, top) = (0.0, row as f64 + top);
                 for (colour, time) in PHASES.into_iter().zip(candidate.phases.values()) {
@@ -221,8 +233,7 @@ pub(super) fn phases(pairs: &[Pair<'_>]) -> String {
                 let name = Text::new(candidate.name.clone(), (6, 0), text(HPos::Left));
                 plane.draw_series([EmptyElement::at((from, top + 0.17)) + name])?;
             }
-            let label = Text::new((*name).to_owned(), (-8, 0), text(HPos::Right));
-            plane.draw_series([EmptyElement::at((0.0, row as f64 + 0.48)) + label])?;
+            plane.draw_series([EmptyElement::at((0.0, row as f64 + 0.48)) + row_name(name)])?;
         }
         Ok(())
     })
