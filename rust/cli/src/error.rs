@@ -2,6 +2,7 @@
 
 use crate::history::Index;
 use resolver_index::pool::UnknownBacking;
+use resolver_resolve::comparisons::ComparisonsError;
 use resolver_resolve::wide_reads::WideReadsError;
 use resolver_simulation::{FdbserverError, HistoryError};
 use resolver_workloads::capture::CaptureError;
@@ -43,6 +44,8 @@ pub(crate) enum Error {
     Measure { workload: String, source: MeasureError },
     #[error("{file}: {source}")]
     History { file: String, source: HistoryError },
+    #[error("comparisons: {0}")]
+    Comparisons(#[from] ComparisonsError),
     #[error("wide reads: {0}")]
     WideReads(#[from] WideReadsError),
     #[error("{file}: {source}")]

@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod check_history;
+mod comparisons;
 mod doctor;
 mod error;
 mod fdb_sim;
@@ -44,6 +45,7 @@ enum Command {
     FdbSim(fdb_sim::Args),
     Retention(retention::Args),
     Size(size::Args),
+    Comparisons(comparisons::Args),
     Trace(trace::Args),
     Latency(latency::Args),
     Doctor(doctor::Args),
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::FdbSim(args) => fdb_sim::run(&args),
         Command::Retention(args) => retention::run(&args),
         Command::Size(args) => size::run(&args),
+        Command::Comparisons(args) => comparisons::run(&args),
         Command::Trace(args) => trace::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::Doctor(args) => doctor::run(&args),

@@ -37,7 +37,35 @@ pub struct EntryLayout {
     pub version: Option<Version>,
 }
 
+/// Nodes and what hangs in them, without keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outline {
+    /// A leaf; a vacant slot counts as one without entries.
+    Leaf {
+        /// Its entries, expired ones included.
+        entries: usize,
+    },
+    /// An inner node: what hangs in its slots, in key order.
+    Inner(Vec<Outline>),
+}
+
 impl Tree {
+    /// The tree without its keys. Takes time and memory linear in its nodes.
+    pub fn outline(&self) -> Outline {
+        self.outline_of(self.root)
+    }
+
+    fn outline_of(&self, child: Child) -> Outline {
+        if child.is_vacant() {
+            Outline::Leaf { entries: 0 }
+        } else if child.leaf {
+            Outline::Leaf { entries: leaf::view(&self.pool, child.block).len() }
+        } else {
+            let node = inner::node(&self.pool, child.block);
+            Outline::Inner((0..node.len()).map(|slot| self.outline_of(node.child(slot))).collect())
+        }
+    }
+
     /// All leaves and vacant slots, in key order. Takes time and memory linear in the history.
     pub fn layout(&self) -> Vec<LeafLayout> {
         let mut leaves = Vec::new();

@@ -124,7 +124,7 @@ mod write;
 
 pub use batch::{Endpoint, EndpointKind, Probes, ReadSink, Write};
 pub use config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget};
-pub use dump::{EntryLayout, LeafLayout};
+pub use dump::{EntryLayout, LeafLayout, Outline};
 pub use planted::{Bug, Planted};
 pub use pool::{Backing, Refusals};
 pub use stats::Stats;

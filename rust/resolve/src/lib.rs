@@ -14,6 +14,7 @@
 //! change.
 
 mod combine;
+pub mod comparisons;
 mod intake;
 mod sort;
 mod tree_set;
