@@ -2,12 +2,14 @@
 //!
 //! # Input
 //! ```text
-//! 8 bytes    settings
+//! 8 bytes    settings: the last is the script's own, the others are the target's
 //! the rest   a plain capture, if it starts as one: what a mutation leaves legal of it
 //!            else structured: batches, of transactions, of ranges, each a few bytes
 //! ```
 //! Structured keys come from a few stems around the sizes at which the tree changes its ways (a head, an inline
-//! separator, a key block), so that they meet; one operation can write or read a row of many keys.
+//! separator, a key block), so that they meet; one operation can write or read a row of many keys. The last of the settings,
+//! if it is not 0, makes a script local: it begins with several full leaves, most keys have the stem that it names, most ranges
+//! end near where they begin, and few cover everything, so that leaves split and empty one by one instead of going all at once.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use resolver_types::Version;
@@ -18,10 +20,16 @@ use resolver_workloads::capture::{CaptureReader, MAGIC, Record};
 pub(crate) const SETTINGS: usize = 8;
 
 /// Ranges that a script has at most, so that no input takes long.
-const MOST_RANGES: usize = 2_000;
+const MOST_RANGES: usize = 1_000;
 
 /// Key bytes that a script has at most.
-const MOST_KEY_BYTES: usize = 1 << 20;
+const MOST_KEY_BYTES: usize = 1 << 18;
+
+/// The form of a range that ends near where it begins; all above it are rows.
+const NEAR: u8 = 16;
+
+/// The numbers that a local script's ranges begin with: these bits.
+const LOCAL_NUMBERS: u16 = 0x1ff;
 
 /// What a history is asked to do.
 #[derive(Debug)]
@@ -60,7 +68,11 @@ impl Script {
     }
 
     fn take_structured(&mut self, bytes: &[u8]) {
-        let mut writer = Writer { steps: Vec::new(), version: 0, ranges: 0, key_bytes: 0 };
+        let local = self.settings[SETTINGS - 1];
+        let mut writer = Writer { steps: Vec::new(), version: 0, ranges: 0, key_bytes: 0, local };
+        if local != 0 {
+            writer.fill();
+        }
         let mut bytes = Unstructured::new(bytes);
         while !bytes.is_empty() && writer.step(&mut bytes).is_ok() {}
         self.steps = writer.steps;
@@ -100,6 +112,8 @@ struct Writer {
     version: i64,
     ranges: usize,
     key_bytes: usize,
+    /// Not 0 in a local script.
+    local: u8,
 }
 
 /// A key's fixed part.
@@ -137,8 +151,28 @@ fn ending(byte: u8, key: &mut Vec<u8>) {
 }
 
 impl Writer {
-    fn key(&mut self, bytes: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    /// A batch that writes all numbers behind the stem of most keys: several leaves to begin with.
+    fn fill(&mut self) {
+        self.version = 1;
+        let mut batch = BatchBuf::new(Version(self.version), Version::ZERO);
+        batch.push_transaction(Version::ZERO, false);
+        for at in 0..=LOCAL_NUMBERS {
+            let mut key = Vec::new();
+            stem(self.local, &mut key);
+            number(self.local, at, &mut key);
+            batch.push_write(&key, &[&key[..], &[0]].concat());
+        }
+        self.steps.push(Step::Batch(batch));
+    }
+
+    /// A byte that says how a key looks: in a local script, most are as its setting says.
+    fn shape(&self, bytes: &mut Unstructured<'_>) -> Result<u8> {
         let shape = bytes.arbitrary::<u8>()?;
+        Ok(if self.local != 0 && shape < 0xc0 { self.local & 0x3f | shape & 0x80 } else { shape })
+    }
+
+    fn key(&mut self, bytes: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+        let shape = self.shape(bytes)?;
         let mut key = Vec::new();
         if shape == 0xff {
             // Any short key, or one of the longest.
@@ -152,7 +186,8 @@ impl Writer {
             return Ok(key);
         }
         stem(shape, &mut key);
-        number(shape, bytes.arbitrary::<u16>()? & 0x3ff, &mut key);
+        let numbers = if self.local == 0 { 0x3ff } else { LOCAL_NUMBERS };
+        number(shape, bytes.arbitrary::<u16>()? & numbers, &mut key);
         ending(shape, &mut key);
         Ok(key)
     }
@@ -169,7 +204,13 @@ impl Writer {
             return Ok(());
         }
         let kind = bytes.arbitrary::<u8>()?;
-        match kind & 15 {
+        // In a local script, most of what is not a point is near, and what is left are rows, of writes.
+        let form = match kind {
+            _ if self.local == 0 || kind < 0x10 || kind & 15 < 5 => kind & 15,
+            0x10..=0xdf => NEAR,
+            _ => NEAR + u8::from(write),
+        };
+        match form {
             0..=4 => {
                 let begin = self.key(bytes)?;
                 let end = [&begin[..], &[0]].concat();
@@ -191,15 +232,24 @@ impl Writer {
             }
             12 => self.push(batch, write, &[], &[0xff; 9]),
             _ => {
-                let (shape, from) = (bytes.arbitrary::<u8>()?, bytes.arbitrary::<u16>()?);
+                let (shape, from) = (self.shape(bytes)?, bytes.arbitrary::<u16>()?);
+                let from = if self.local == 0 { from } else { from & LOCAL_NUMBERS };
                 let count = u16::from(bytes.arbitrary::<u8>()?);
                 let stride = u16::from(kind >> 4) + 1;
-                for nth in 0..if shape & 7 == 7 { count & 15 } else { count } {
-                    let mut begin = Vec::new();
-                    stem(shape, &mut begin);
+                let key = |nth: u16| {
+                    let mut key = Vec::new();
+                    stem(shape, &mut key);
                     let row = if shape >> 3 & 3 == 0 { shape | 8 } else { shape };
-                    number(row, from.wrapping_add(nth.wrapping_mul(stride)), &mut begin);
-                    ending(shape, &mut begin);
+                    number(row, from.wrapping_add(nth.wrapping_mul(stride)), &mut key);
+                    ending(shape, &mut key);
+                    key
+                };
+                if form == NEAR {
+                    self.push(batch, write, &key(0), &key(count));
+                    return Ok(());
+                }
+                for nth in 0..if shape & 7 == 7 { count & 15 } else { count } {
+                    let begin = key(nth);
                     let end = [&begin[..], &[0]].concat();
                     self.push(batch, write, &begin, &end);
                 }
@@ -261,7 +311,9 @@ impl Writer {
                 _ => -1,
             };
             batch.push_transaction(Version(read_version.max(-1)), shape & 0x80 != 0);
-            for _ in 0..shape & 7 {
+            // Transactions that read much conflict; in a local script, half of them are sure to write.
+            let reads = if self.local != 0 && shape & 0x40 == 0 { 0 } else { shape & 7 };
+            for _ in 0..reads {
                 self.ranges(bytes, batch, false)?;
             }
             for _ in 0..shape >> 3 & 7 {

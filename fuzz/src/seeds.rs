@@ -8,6 +8,10 @@ use resolver_workloads::trace::{Header, TraceWriter};
 /// The longest part of a capture that becomes an input, in bytes of its plain form.
 const MOST_BYTES: usize = 3_000;
 
+/// Scripts that are local, and the shapes of most of their keys: numbers of two and of eight bytes, alone and behind stems.
+const LOCAL_SEEDS: u64 = 16;
+const LOCAL_STEMS: [u8; 4] = [0x08, 0x1b, 0x0d, 0x0c];
+
 /// The plain form of a row of records, its magic first.
 fn plain(records: &[Record]) -> Vec<u8> {
     let mut writer = CaptureWriter::new(Vec::new()).expect("memory takes all");
@@ -124,6 +128,14 @@ pub fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
             }
         }
         _ => {
+            for seed in 0..LOCAL_SEEDS {
+                let mut rng = Rng::new(seed);
+                let mut bytes = |count: usize| (0..count).map(|_| rng.below(256) as u8).collect::<Vec<u8>>();
+                let mut settings = [0; script::SETTINGS];
+                settings[..3].copy_from_slice(&bytes(3));
+                settings[script::SETTINGS - 1] = LOCAL_STEMS[seed as usize % LOCAL_STEMS.len()];
+                seeds.push((format!("local-{seed}"), [&settings[..], &bytes(1_500)].concat()));
+            }
             for (name, records) in parts() {
                 let settings = [0; script::SETTINGS];
                 seeds.push((name, [&settings[..], &plain(&records)].concat()));
