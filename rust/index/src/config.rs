@@ -17,6 +17,8 @@ pub struct Config {
     /// The stamp at which all stamps are renumbered; the default is the last that there is. Only tests set
     /// another.
     pub stamp_limit: u32,
+    /// How a batch's endpoints find their places. The decisions and the tree are the same.
+    pub strategy: Strategy,
     /// A bug on purpose; none that could be planted without the feature `planted-bugs`.
     pub planted: Planted,
     /// Address space that is refused on purpose; none can be without the feature `fuzzing`.
@@ -30,9 +32,57 @@ impl Default for Config {
             backing: Backing::preferred(),
             vector_search: true,
             stamp_limit: u32::MAX - 1,
+            strategy: Strategy::default(),
             planted: Planted::default(),
             refusals: Refusals::default(),
         }
+    }
+}
+
+/// How memory latency is hidden while a batch's endpoints are looked up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// Levels and leaves in key order, each node prefetched a fixed distance ahead.
+    #[default]
+    Pipelined,
+    /// Resumable tasks that prefetch what they touch next and yield: the schedulers of the posts.
+    Cooperative(Tasks),
+}
+
+/// How many tasks the cooperative strategy keeps at once. One of each kind is a sequential run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tasks {
+    /// Resident read tasks, the posts' G.
+    pub reads: usize,
+    /// Groups of write tasks.
+    pub groups: usize,
+    /// Write tasks of a group.
+    pub group_size: usize,
+}
+
+impl Tasks {
+    /// The most tasks of one kind.
+    pub const MOST: usize = 1024;
+
+    /// Checks the numbers, each by itself and the write tasks together.
+    ///
+    /// # Errors
+    /// [`ConfigError::Tasks`] for one that is not from 1 to [`Tasks::MOST`].
+    pub fn checked(self) -> Result<Tasks, ConfigError> {
+        let writes = self.groups.saturating_mul(self.group_size);
+        for (kind, given) in [("read", self.reads), ("write", writes)] {
+            if !(1..=Tasks::MOST).contains(&given) {
+                return Err(ConfigError::Tasks { kind, given });
+            }
+        }
+        Ok(self)
+    }
+}
+
+impl Default for Tasks {
+    /// What version 3.8 of the posts' resolver runs: 16 read tasks, two groups of eight write tasks.
+    fn default() -> Tasks {
+        Tasks { reads: 16, groups: 2, group_size: 8 }
     }
 }
 
@@ -54,6 +104,14 @@ pub enum ConfigError {
         budget: u64,
         /// The least that works, in bytes.
         least: u64,
+    },
+    /// A number of tasks that the cooperative strategy does not run with.
+    #[error("{given} {kind} tasks: there must be from 1 to {}", Tasks::MOST)]
+    Tasks {
+        /// Of reads or of writes.
+        kind: &'static str,
+        /// How many were asked for.
+        given: usize,
     },
     /// The pool could not be had.
     #[error(transparent)]

@@ -16,9 +16,10 @@
 //! A separator does not expire with an entry, so a long one owns a chain of blocks of its own ([`Chain`]).
 
 use crate::layout::{KEY_BLOCK_BYTES, KeyBlock};
-use crate::pool::{BlockId, Pool};
+use crate::pool::{BlockId, LINE_BYTES, Pool};
 use crate::stats::Stats;
 use std::cmp::Ordering;
+use std::mem::offset_of;
 
 /// A key as seen in a node: the eight bytes that follow the node's prefix, and how many follow it (9: more
 /// than 8).
@@ -326,6 +327,12 @@ fn run(pool: &Pool, tail: Tail) -> Run<'_> {
 /// Whether the block that a tail names still carries the tail's generation.
 pub(crate) fn is_current(pool: &Pool, tail: Tail) -> bool {
     pool.get::<KeyBlock>(tail.block()).generation == tail.generation()
+}
+
+/// Fetches the first two lines of a tail's bytes; which block they are in is all that it needs to know.
+pub(crate) fn prefetch_tail(pool: &Pool, tail: Tail) {
+    let line = (offset_of!(KeyBlock, bytes) + tail.offset()) / LINE_BYTES;
+    pool.prefetch(tail.block(), line..line + 2);
 }
 
 /// Compares the bytes of a tail with a byte string.

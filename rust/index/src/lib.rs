@@ -97,6 +97,7 @@
 //! | how a leaf is searched or edited | `node/leaf` |
 //! | routing and separators | `route`, `node/inner` |
 //! | how a read is decided | `read` |
+//! | how latency is hidden by tasks instead | `cooperative` |
 //! | what a write does to a leaf | `write/merge` |
 //! | when a leaf splits, and where | `write/plan`, `write/spread` |
 //! | what is reclaimed, and when | `reclaim` |
@@ -104,6 +105,7 @@
 
 mod batch;
 mod config;
+mod cooperative;
 mod dump;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
@@ -123,10 +125,10 @@ mod versions;
 mod write;
 
 pub use batch::{Endpoint, EndpointKind, Probes, ReadSink, Write};
-pub use config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget};
+pub use config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget, Strategy, Tasks};
 pub use dump::{EntryLayout, LeafLayout, Outline};
 pub use planted::{Bug, Planted};
 pub use pool::{Backing, Refusals};
-pub use stats::Stats;
+pub use stats::{Stats, TaskStats};
 pub use tree::{Blocks, Tree};
 pub use validate::{Broken, Shape};

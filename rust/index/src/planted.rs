@@ -124,6 +124,17 @@ bugs! {
     RenumberForgetsCondemned = "renumber-forgets-condemned",
     /// Renumbering leaves the routes of the batch as they are.
     RenumberKeepsRoutes = "renumber-keeps-routes",
+    // The cooperative strategy.
+    /// A rank found before its leaf was compacted is used after it.
+    RankOutlivesCompaction = "rank-outlives-compaction",
+    /// A rank found before an earlier piece of the leaf was written is used after it.
+    RankOutlivesEdit = "rank-outlives-edit",
+    /// A leaf whose entries have been taken out is searched, and ranks in it are used.
+    RankOutlivesSplit = "rank-outlives-split",
+    /// Inner nodes take up what becomes of each leaf at once.
+    InnerAtOnce = "inner-at-once",
+    /// Destinations of writes are handed on as they become known.
+    FrontierOutOfOrder = "frontier-out-of-order",
     // The batch around the tree.
     /// The cutoff makes nobody too old.
     BoundWithoutCutoff = "bound-without-cutoff",

@@ -16,7 +16,7 @@ use std::mem::offset_of;
 const LEAVES_AHEAD: usize = 8;
 /// The lines of a leaf that are prefetched for a search: the header and the heads of a short one, all but the tails of a
 /// long one. What is beyond is seldom needed, and lines that nobody needs cost as much as the others.
-const LEAF_LINES: usize = offset_of!(LongLeaf, tails).div_ceil(LINE_BYTES);
+pub(crate) const LEAF_LINES: usize = offset_of!(LongLeaf, tails).div_ceil(LINE_BYTES);
 const _: () = assert!(offset_of!(ShortLeaf, stamps) <= LEAF_LINES * LINE_BYTES);
 
 /// What the check of reads needs of the tree.
@@ -53,7 +53,13 @@ impl Check<'_, '_> {
     }
 
     /// The reads that begin in one leaf.
-    fn leaf(&self, visit: &LeafVisit, wide: &mut Vec<u32>, sink: &mut impl ReadSink, stats: &mut Stats) {
+    pub(crate) fn leaf(
+        &self,
+        visit: &LeafVisit,
+        wide: &mut Vec<u32>,
+        sink: &mut impl ReadSink,
+        stats: &mut Stats,
+    ) {
         let mut view = None;
         let mut from = 0;
         for position in visit.low..visit.high {
@@ -137,32 +143,30 @@ impl Check<'_, '_> {
     fn wide(&self, position: u32, limit: u32, stats: &mut Stats) -> bool {
         let range = self.probes.endpoints[position as usize].range();
         let end = self.probes.ends[range as usize];
-        self.newer_than(self.root, Some(position), Some(end), limit, stats)
+        let whole = Reach { child: self.root, begin: Some(position), end: Some(end) };
+        self.newer_than(whole, limit, stats)
     }
 
-    /// Whether some key of a child's range, from the begin (or its lower bound) on and before the end (or its
-    /// upper bound), is newer than `limit`. Only the two edges of the read are descended; what lies
-    /// between is answered by the greatest stamps.
-    fn newer_than(
-        &self,
-        child: Child,
-        begin: Option<u32>,
-        end: Option<u32>,
-        limit: u32,
-        stats: &mut Stats,
-    ) -> bool {
-        if child.greatest <= limit {
-            return false;
-        }
-        if begin.is_none() && end.is_none() || child.is_vacant() {
-            stats.decided_by_version += 1;
-            return true;
-        }
+    /// Whether some key of the part of a child that a read covers is newer than `limit`. Only the two edges of
+    /// the read are descended; what lies between is answered by the greatest stamps.
+    fn newer_than(&self, part: Reach, limit: u32, stats: &mut Stats) -> bool {
+        let known = part.known(limit, stats);
+        known.unwrap_or_else(|| match self.look(part, limit, stats) {
+            Looked::Decided(newer) => newer,
+            Looked::Below(parts) => {
+                parts.into_iter().flatten().any(|part| self.newer_than(part, limit, stats))
+            }
+        })
+    }
+
+    /// One node's part in the answer: it reads the node, and names the children that are left to ask.
+    pub(crate) fn look(&self, part: Reach, limit: u32, stats: &mut Stats) -> Looked {
+        let Reach { child, begin, end } = part;
         stats.wide_visits += 1;
         if child.leaf {
             let view = leaf::view(self.pool, child.block);
             let end = end.map(|end| Query::new(self.probes, end, view.prefix));
-            return match begin {
+            return Looked::Decided(match begin {
                 Some(begin) => {
                     let begin = Query::new(self.probes, begin, view.prefix);
                     self.in_leaf(&view, &begin, false, end.as_ref(), limit, &mut 0, stats)
@@ -173,7 +177,7 @@ impl Check<'_, '_> {
                     });
                     view.carry > limit || self.search.any_above(&view.stamps[..last], limit)
                 }
-            };
+            });
         }
         let node = inner::node(self.pool, child.block);
         let slot = |position: u32, inclusive: bool, stats: &mut Stats| {
@@ -185,18 +189,49 @@ impl Check<'_, '_> {
         let last = end.map(|end| slot(end, behind, stats));
         match (first, last) {
             (Some(first), Some(last)) if first == last => {
-                self.newer_than(node.child(first), begin, end, limit, stats)
+                Looked::Below([Some(Reach { child: node.child(first), begin, end }), None])
             }
             _ => {
                 let between = first.map_or(0, |first| first + 1)..last.unwrap_or(node.len());
                 let unseen = self.planted.has(Bug::BetweenUnseen);
                 if !unseen && self.search.any_above(&node.greatest[between], limit) {
                     stats.decided_by_version += 1;
-                    return true;
+                    return Looked::Decided(true);
                 }
-                first.is_some_and(|first| self.newer_than(node.child(first), begin, None, limit, stats))
-                    || last.is_some_and(|last| self.newer_than(node.child(last), None, end, limit, stats))
+                let first = first.map(|first| Reach { child: node.child(first), begin, end: None });
+                let last = last.map(|last| Reach { child: node.child(last), begin: None, end });
+                Looked::Below([first, last])
             }
         }
     }
+}
+
+/// The part of a child's range that a read covers: from the endpoint `begin` (or the range's lower bound) on,
+/// and before the endpoint `end` (or the upper bound).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    pub(crate) child: Child,
+    pub(crate) begin: Option<u32>,
+    pub(crate) end: Option<u32>,
+}
+
+impl Reach {
+    /// Whether some key of it is newer than `limit`, where that is known without a look at the node.
+    #[inline]
+    pub(crate) fn known(&self, limit: u32, stats: &mut Stats) -> Option<bool> {
+        if self.child.greatest <= limit {
+            return Some(false);
+        }
+        let decided = self.begin.is_none() && self.end.is_none() || self.child.is_vacant();
+        stats.decided_by_version += u64::from(decided);
+        decided.then_some(true)
+    }
+}
+
+/// What a look at one node says about a read.
+pub(crate) enum Looked {
+    /// Whether some key is newer than the limit.
+    Decided(bool),
+    /// So far there is none; these children are left to ask.
+    Below([Option<Reach>; 2]),
 }

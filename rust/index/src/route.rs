@@ -70,7 +70,7 @@ struct Part {
 /// How many visits ahead an inner node is prefetched.
 const INNER_AHEAD: usize = 6;
 /// The lines of an inner node that the descent touches: what stands before the column that only the hand asks for.
-const INNER_LINES: usize = offset_of!(Inner, oldest).div_ceil(LINE_BYTES);
+pub(crate) const INNER_LINES: usize = offset_of!(Inner, oldest).div_ceil(LINE_BYTES);
 
 /// What the descent needs to know besides the endpoints.
 pub(crate) struct Descent<'a, 'b> {
@@ -94,16 +94,7 @@ impl Descent<'_, '_> {
         routes: &mut Routes,
         stats: &mut Stats,
     ) {
-        routes.inner.clear();
-        routes.leaves.clear();
-        routes.wide.clear();
-        routes.inner.reserve(VISITS_ROOM);
-        // A wide read has two endpoints, and is noted once.
-        routes.wide.reserve(self.probes.endpoints.len() / 2);
-        if low == high {
-            return;
-        }
-        self.arrive(root, NO_VISIT, 0, (low, high), sink, routes, stats);
+        self.start(root, (low, high), sink, routes, stats);
         let mut at = 0;
         while at < routes.inner.len() {
             if let Some(ahead) = routes.inner.get(at + INNER_AHEAD) {
@@ -119,8 +110,28 @@ impl Descent<'_, '_> {
         stats.inner_visits += routes.inner.len() as u64;
     }
 
-    /// Splits a node's slice over its slots.
-    fn partition(&self, at: usize, sink: &impl ReadSink, routes: &mut Routes, stats: &mut Stats) {
+    /// Forgets the last descent, and lets endpoints `low..high` arrive at the root.
+    pub(crate) fn start(
+        &self,
+        root: Child,
+        (low, high): (u32, u32),
+        sink: &impl ReadSink,
+        routes: &mut Routes,
+        stats: &mut Stats,
+    ) {
+        routes.inner.clear();
+        routes.leaves.clear();
+        routes.wide.clear();
+        routes.inner.reserve(VISITS_ROOM);
+        // A wide read has two endpoints, and is noted once.
+        routes.wide.reserve(self.probes.endpoints.len() / 2);
+        if low < high {
+            self.arrive(root, NO_VISIT, 0, (low, high), sink, routes, stats);
+        }
+    }
+
+    /// Splits a node's slice over its slots; the visits that come of it are noted in key order.
+    pub(crate) fn partition(&self, at: usize, sink: &impl ReadSink, routes: &mut Routes, stats: &mut Stats) {
         let visit = routes.inner[at];
         let node = inner::node(self.pool, visit.block);
         let last = node.len() as u32 - 1;

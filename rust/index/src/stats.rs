@@ -1,17 +1,17 @@
 //! What the tree counts.
 
-/// Declares [`Stats`] and the list of its fields from one text, so that no counter can be left out of a
-/// report.
+/// Declares a struct of counters and the list of its fields from one text, so that no counter can be left out
+/// of a report.
 macro_rules! counters {
-    ($($(#[$doc:meta])* pub $name:ident: u64,)+) => {
-        /// Counters since the tree was made; none of them takes part in a decision.
+    ($(#[$about:meta])* $counters:ident: $($(#[$doc:meta])* pub $name:ident: u64,)+) => {
+        $(#[$about])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
-        pub struct Stats {
+        pub struct $counters {
             $($(#[$doc])* pub $name: u64,)+
         }
 
-        impl Stats {
+        impl $counters {
             /// Every counter by its name, in the order of declaration.
             pub fn fields(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name)),+].into_iter()
@@ -21,6 +21,8 @@ macro_rules! counters {
 }
 
 counters! {
+    /// Counters since the tree was made; none of them takes part in a decision.
+    Stats:
     /// Separators compared with endpoints on the way down, by head.
     pub routing_head_comparisons: u64,
     /// Of these, the ones that had to go on to key bytes.
@@ -75,4 +77,27 @@ counters! {
     pub tails_shared: u64,
     /// Times all stamps were renumbered.
     pub renumberings: u64,
+}
+
+counters! {
+    /// What the cooperative strategy's tasks have done since the tree was made.
+    TaskStats:
+    /// Visits of read and write tasks by their schedulers.
+    pub task_visits: u64,
+    /// Visits that ended with a hint, to go on when it has arrived.
+    pub task_yields: u64,
+    /// States that followed another one within a visit, since what they touch was there.
+    pub chained_steps: u64,
+    /// Prefetches of a node, a leaf's entries or the bytes of a key.
+    pub hints: u64,
+    /// Writes whose place was found ahead of their turn.
+    pub parked_writes: u64,
+    /// Of the parked, the ones whose place was no longer right at their turn: they were searched again.
+    pub redirected_writes: u64,
+    /// Of the parked, the ones whose place earlier writes to the same leaf had moved: it was moved along.
+    pub moved_writes: u64,
+    /// Writes whose turn came before their place was found.
+    pub unready_writes: u64,
+    /// Destinations that waited in the write frontier for an earlier one.
+    pub frontier_stalls: u64,
 }

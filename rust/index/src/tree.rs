@@ -1,7 +1,8 @@
 //! The tree: what it owns, and the calls of one batch.
 
 use crate::batch::{Probes, ReadSink, Write};
-use crate::config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget};
+use crate::config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget, Strategy};
+use crate::cooperative::{Alone, Cooperative, Finder, Scouts};
 use crate::keys::KeyLog;
 use crate::node::inner::Child;
 use crate::node::leaf;
@@ -11,7 +12,7 @@ use crate::read::Check;
 use crate::reclaim::JoinRoom;
 use crate::route::{Descent, NoReads, Routes};
 use crate::search::Search;
-use crate::stats::Stats;
+use crate::stats::{Stats, TaskStats};
 use crate::versions::Versions;
 use crate::write::{LeafPlan, Work};
 use resolver_types::Version;
@@ -50,7 +51,7 @@ pub struct Tree {
     pub(crate) recent_need: u64,
     /// Whether `routes` are of the last check and the tree has not changed since.
     routed: bool,
-    routes: Routes,
+    pub(crate) routes: Routes,
     work: Work,
     /// The same for the hand, which also moves while a batch waits for room.
     pub(crate) hand_routes: Routes,
@@ -58,6 +59,10 @@ pub struct Tree {
     pub(crate) join_room: JoinRoom,
     pub(crate) removed: Vec<u32>,
     pub(crate) stats: Stats,
+    /// The tasks of the cooperative strategy.
+    cooperative: Option<Box<Cooperative>>,
+    /// How often reclamation has changed nodes.
+    mutations: u64,
     pub(crate) planted: Planted,
     stamp_limit: u32,
     side_bytes: u64,
@@ -81,6 +86,10 @@ impl Tree {
         if budget < LEAST_BUDGET {
             return Err(ConfigError::BudgetTooSmall { budget: config.budget_bytes, least: LEAST_BUDGET });
         }
+        let cooperative = match config.strategy {
+            Strategy::Pipelined => None,
+            Strategy::Cooperative(tasks) => Some(Box::new(Cooperative::new(tasks.checked()?))),
+        };
         // The side tables' bytes come off the top, whole pages of them: what is left is the pool's.
         let side_bytes = Versions::side_bytes(budget / BLOCK_BYTES as u64);
         let side_pages = if config.planted.has(Bug::SideTablesOnTop) { 0 } else { side_bytes.div_ceil(page) };
@@ -110,6 +119,8 @@ impl Tree {
             join_room: JoinRoom::default(),
             removed: Vec::with_capacity(leaf::LIST_ROOM),
             stats: Stats::default(),
+            cooperative,
+            mutations: 0,
             planted: config.planted,
             stamp_limit: config.stamp_limit,
             most_bytes: budget,
@@ -152,6 +163,11 @@ impl Tree {
         &self.stats
     }
 
+    /// What the tasks of the cooperative strategy have done, if that is the tree's.
+    pub fn task_stats(&self) -> Option<&TaskStats> {
+        self.cooperative.as_deref().map(|cooperative| &cooperative.stats)
+    }
+
     /// Bytes that the history holds: the pool's committed pages and the side tables.
     pub fn memory_bytes(&self) -> u64 {
         self.pool.committed_bytes() + self.side_bytes
@@ -191,19 +207,34 @@ impl Tree {
             for_writes: true,
             for_reads: true,
         };
-        descent.run(self.root, (0, probes.endpoints.len() as u32), sink, &mut routes, &mut stats);
-        let check = Check {
+        let slice = (0, probes.endpoints.len() as u32);
+        let mut cooperative = self.cooperative.take();
+        let check = self.check(probes);
+        match cooperative.as_deref_mut() {
+            Some(Cooperative { reads, stats: tasks, .. }) => {
+                reads.run((&descent, &check), slice, sink, &mut routes, &mut stats, tasks);
+            }
+            None => {
+                descent.run(self.root, slice, sink, &mut routes, &mut stats);
+                check.run(&mut routes, sink, &mut stats);
+            }
+        }
+        self.cooperative = cooperative;
+        self.routes = routes;
+        self.stats = stats;
+        self.routed = true;
+    }
+
+    /// The check of reads over the tree as it is.
+    fn check<'a, 'b>(&'a self, probes: &'a Probes<'b>) -> Check<'a, 'b> {
+        Check {
             pool: &self.pool,
             search: self.search,
             planted: self.planted,
             probes,
             root: self.root,
             expired: self.expired,
-        };
-        check.run(&mut routes, sink, &mut stats);
-        self.routes = routes;
-        self.stats = stats;
-        self.routed = true;
+        }
     }
 
     /// Overlays the history with a batch's accepted writes, sorted and disjoint, at `version`, which is above
@@ -234,6 +265,7 @@ impl Tree {
         let mut work = std::mem::take(&mut self.work);
         let mut routes = std::mem::take(&mut self.routes);
         let mut routed = std::mem::take(&mut self.routed);
+        let mut cooperative = self.cooperative.take();
         let mut stamp = None;
         let mut done = 0;
         let mut size = writes.len();
@@ -243,9 +275,15 @@ impl Tree {
             }
             let piece = &writes[done..done + size.min(writes.len() - done)];
             if !routed {
-                self.route_writes(probes, piece, &mut routes);
+                self.route_writes(probes, piece, &mut routes, cooperative.as_deref_mut());
             }
             self.assign(probes, piece, &routes, &mut work);
+            if let Some(cooperative) = &mut cooperative {
+                let mut stats = self.stats;
+                let mut scouts = self.scouts(cooperative, probes);
+                scouts.start(&self.pool, &routes, &work, self.mutations, &mut stats);
+                self.stats = stats;
+            }
             let needed = self.blocks_needed(probes, &routes, &mut work);
             if !self.can_have(needed) {
                 // Half the pool at once would cost more history than several pieces do.
@@ -277,11 +315,12 @@ impl Tree {
             let stamp = *stamp.get_or_insert_with(|| self.versions.push(&mut self.pool, version));
             work.start(routes.inner.len());
             self.hand_credit += work.leaves.len() as u64;
-            for at in 0..work.leaves.len() {
-                self.prefetch_leaf(&routes, &work, at + LEAVES_AHEAD);
-                self.prefetch_keys(probes, &work, at);
-                let plan = work.leaves[at];
-                self.merge_leaf(probes, &routes, plan, stamp, &mut work);
+            match &mut cooperative {
+                None => self.merge_leaves(probes, &routes, stamp, &mut work, &mut Alone, true),
+                Some(cooperative) => {
+                    let mut scouts = self.scouts(cooperative, probes);
+                    self.merge_leaves(probes, &routes, stamp, &mut work, &mut scouts, false);
+                }
             }
             self.update_inner(probes, &routes, stamp, false, &mut work);
             let taken = available.saturating_sub(self.pool.available());
@@ -290,9 +329,49 @@ impl Tree {
             routed = false;
             done += piece.len();
         };
+        if let Some(cooperative) = &mut cooperative {
+            cooperative.writes.stop();
+        }
+        self.cooperative = cooperative;
         self.routes = routes;
         self.work = work;
         result
+    }
+
+    /// Merges the pieces of every leaf of the plan, in order.
+    fn merge_leaves(
+        &mut self,
+        probes: &Probes<'_>,
+        routes: &Routes,
+        stamp: u32,
+        work: &mut Work,
+        finder: &mut impl Finder,
+        prefetches: bool,
+    ) {
+        for at in 0..work.leaves.len() {
+            if prefetches {
+                self.prefetch_leaf(routes, work, at + LEAVES_AHEAD);
+            }
+            self.prefetch_keys(probes, work, at);
+            finder.open(at as u32);
+            self.merge_leaf(probes, routes, work.leaves[at], stamp, work, finder);
+            if self.planted(Bug::InnerAtOnce) {
+                self.update_inner(probes, routes, stamp, false, work);
+                work.start(routes.inner.len());
+            }
+        }
+    }
+
+    /// The write tasks, to find where writes of this batch begin.
+    fn scouts<'a, 'b>(&self, cooperative: &'a mut Cooperative, probes: &'a Probes<'b>) -> Scouts<'a, 'b> {
+        Scouts {
+            tasks: &mut cooperative.writes,
+            counts: &mut cooperative.stats,
+            probes,
+            search: self.search,
+            expired: self.expired,
+            planted: self.planted,
+        }
     }
 
     fn prefetch_leaf(&self, routes: &Routes, work: &Work, at: usize) {
@@ -319,7 +398,13 @@ impl Tree {
     }
 
     /// Routes the endpoints from the first to the last of some writes, for writes alone.
-    fn route_writes(&mut self, probes: &Probes<'_>, writes: &[Write], routes: &mut Routes) {
+    fn route_writes(
+        &mut self,
+        probes: &Probes<'_>,
+        writes: &[Write],
+        routes: &mut Routes,
+        cooperative: Option<&mut Cooperative>,
+    ) {
         let first = writes[0].begin;
         let last = writes[writes.len() - 1];
         let high = if last.end == Write::POINT { last.begin } else { last.end } + 1;
@@ -332,7 +417,13 @@ impl Tree {
             for_reads: false,
         };
         let mut stats = self.stats;
-        descent.run(self.root, (first, high), &NoReads, routes, &mut stats);
+        match cooperative {
+            Some(Cooperative { reads, stats: tasks, .. }) => {
+                let check = self.check(probes);
+                reads.run((&descent, &check), (first, high), &mut NoReads, routes, &mut stats, tasks);
+            }
+            None => descent.run(self.root, (first, high), &NoReads, routes, &mut stats),
+        }
         self.stats = stats;
     }
 
@@ -363,6 +454,7 @@ impl Tree {
     /// The routes of the last check no longer hold: the tree changes.
     pub(crate) fn unroute(&mut self) {
         self.routed = false;
+        self.mutations += 1;
     }
 
     /// Counts entries that came with a stamp, or went (negative). Gaps are not counted.

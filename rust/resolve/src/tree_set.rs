@@ -3,7 +3,7 @@
 use crate::combine::combine;
 use crate::intake::{BELOW_BASE, Intake, SILENT};
 use crate::within::Covered;
-use resolver_index::{Bug, Config, ConfigError, ReadSink, Tree, Write};
+use resolver_index::{Bug, Config, ConfigError, ReadSink, TaskStats, Tree, Write};
 use resolver_types::{
     Batch, BatchError, ConflictSet, Retention, Stage, StageClock, StageTimes, Transaction, Verdict, Verdicts,
     Version,
@@ -224,7 +224,8 @@ impl ConflictSet for TreeSet {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.tree.stats().fields().collect()
+        let tasks = self.tree.task_stats().into_iter().flat_map(TaskStats::fields);
+        self.tree.stats().fields().chain(tasks).collect()
     }
 }
 

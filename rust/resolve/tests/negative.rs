@@ -13,19 +13,22 @@ mod kit;
 mod scenarios;
 #[path = "tree/trial.rs"]
 mod trial;
+#[path = "tree/twins.rs"]
+mod twins;
 #[path = "tree/waning.rs"]
 mod waning;
 
-use resolver_index::{Backing, Bug, Config, LEAST_BUDGET, Planted};
+use resolver_index::{Backing, Bug, Config, LEAST_BUDGET, Planted, Tasks};
 use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{ConflictSet, Retention, Verdicts, Version};
 use resolver_workloads::capture::{CaptureReader, Record, captures_dir, captures_in};
-use resolver_workloads::{BatchBuf, cases};
+use resolver_workloads::{BatchBuf, RandomBatches, cases};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use trial::Trial;
+use twins::Twins;
 
 /// Who claims to find a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +48,12 @@ enum Suite {
     Scenarios,
     /// What the slow hand has to collect.
     Hand,
+    /// The cooperative strategy beside the pipelined one.
+    Twins,
 }
 
 impl Suite {
-    const ALL: [Suite; 7] = [
+    const ALL: [Suite; 8] = [
         Suite::Validate,
         Suite::Differential,
         Suite::Foreign,
@@ -56,6 +61,7 @@ impl Suite {
         Suite::Captures,
         Suite::Scenarios,
         Suite::Hand,
+        Suite::Twins,
     ];
 
     fn name(self) -> &'static str {
@@ -67,6 +73,7 @@ impl Suite {
             Suite::Captures => "captures",
             Suite::Scenarios => "scenarios",
             Suite::Hand => "hand",
+            Suite::Twins => "twins",
         }
     }
 
@@ -97,6 +104,11 @@ impl Suite {
             Bug::TooOldNeverWrites => Suite::Foreign,
             Bug::BelowBaseUndecided => Suite::Cases,
             Bug::HandSkipsNodes => Suite::Hand,
+            Bug::RankOutlivesCompaction
+            | Bug::RankOutlivesEdit
+            | Bug::RankOutlivesSplit
+            | Bug::InnerAtOnce
+            | Bug::FrontierOutOfOrder => Suite::Twins,
             _ => Suite::Validate,
         }
     }
@@ -130,6 +142,7 @@ impl Suite {
                 })
             }),
             Suite::Hand => caught(|| hand(&mut set(Retention::Window, 64 << 20, planted))),
+            Suite::Twins => twin_runs(planted),
         }
     }
 }
@@ -187,6 +200,27 @@ fn trials(planted: Planted, mode: impl Fn(Trial) -> Trial) -> Option<String> {
     caught(|| {
         let run = trial.run_batches(huge::batches(43, 200));
         run.err().map(|(batch, finding)| format!("huge keys: {finding} (batch {batch})"))
+    })
+}
+
+/// Random runs of both strategies.
+fn twin_runs(planted: Planted) -> Option<String> {
+    let runs = [
+        ("knots", Retention::Budget, LEAST_BUDGET, u32::MAX - 1, 2_000),
+        ("tuple", Retention::Window, 4 << 20, u32::MAX - 1, 4_000),
+        ("adversarial", Retention::Window, 1 << 20, 340, 8_000),
+        ("long-keys", Retention::Budget, 1 << 20, 340, 4_000),
+        ("wide-reads", Retention::Budget, 1 << 20, u32::MAX - 1, 8_000),
+    ];
+    (1..).zip(runs).find_map(|(seed, (shape, retention, budget_bytes, stamp_limit, transactions))| {
+        let index =
+            Config { budget_bytes, backing: Backing::Heap, stamp_limit, planted, ..Config::default() };
+        let found = caught(|| {
+            let mut twins = Twins::new(TreeConfig { retention, index }, Tasks::default());
+            let mut batches = RandomBatches::new(shape, seed, transactions).expect("a shape");
+            batches.find_map(|buf| twins.step(&buf, 1))
+        });
+        found.map(|found| format!("{shape}: {found}"))
     })
 }
 

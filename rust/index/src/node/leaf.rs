@@ -218,6 +218,17 @@ impl<'a> LeafView<'a> {
         (at, false)
     }
 
+    /// The tail that a search for the query compares first, if it compares any.
+    pub(crate) fn first_tail(&self, search: Search, query: &Query<'_>) -> Option<Tail> {
+        if query.place.length != LONG || self.tails.is_empty() {
+            return None;
+        }
+        let at = search.below(self.heads, query.place.head);
+        let alike = self.heads[at..].iter().take_while(|&&head| head == query.place.head).count();
+        let first = at + if alike > 4 { alike / 2 } else { 0 };
+        (alike > 0 && self.length(first) == LONG).then(|| self.tail(first))
+    }
+
     /// Whether comparing the entry with the query would follow a tail that may be gone: a point's with the
     /// point, a boundary's only when the segment that it ends has expired as well as the one that it
     /// starts.

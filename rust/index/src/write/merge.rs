@@ -6,12 +6,14 @@
 
 use super::{LeafPlan, Piece, Stop, Work};
 use crate::batch::Probes;
+use crate::cooperative::Finder;
 use crate::keys::LONG;
 use crate::node::inner::Child;
 use crate::node::leaf::{self, Change, Entries, Entry, LeafView, Query};
 use crate::planted::Bug;
 use crate::pool::BlockId;
 use crate::route::{LeafVisit, Routes};
+use crate::stats::Stats;
 use crate::tree::Tree;
 
 /// A leaf is compacted when one in so many of its entries is dead, or when it would overflow.
@@ -61,6 +63,7 @@ impl Tree {
         plan: LeafPlan,
         stamp: u32,
         work: &mut Work,
+        finder: &mut impl Finder,
     ) {
         let visit = routes.leaves[plan.visit as usize];
         let pieces = &work.pieces[plan.first as usize..plan.last as usize];
@@ -79,11 +82,22 @@ impl Tree {
                 leaf::compact(&mut self.pool, block, expired, &mut removed);
                 bound.entries += leaf::view(&self.pool, block).len();
                 self.stats.leaves_compacted += 1;
+                finder.compacted();
             }
             if bound.entries <= leaf::capacity(bound.long) && bound.long == long {
                 self.stats.leaves_edited += 1;
                 let mut place = Place::Block(block);
-                self.merge_pieces(probes, routes, &visit, pieces, prefix, stamp, &mut place, &mut removed);
+                self.merge_pieces(
+                    probes,
+                    routes,
+                    &visit,
+                    pieces,
+                    prefix,
+                    stamp,
+                    &mut place,
+                    &mut removed,
+                    finder,
+                );
                 self.count_removed(&removed);
                 self.removed = removed;
                 let child = self.edited(block);
@@ -101,10 +115,19 @@ impl Tree {
         let mut transfer =
             Transfer { expired, segment: entries.carry, entries: &mut entries, removed: &mut removed };
         transfer.take(&leaf);
+        finder.taken_apart();
         let mut place = Place::List(&mut entries);
-        let appending =
-            self.merge_pieces(probes, routes, &visit, pieces, prefix, stamp, &mut place, &mut removed)
-                && length > 0;
+        let appending = self.merge_pieces(
+            probes,
+            routes,
+            &visit,
+            pieces,
+            prefix,
+            stamp,
+            &mut place,
+            &mut removed,
+            finder,
+        ) && length > 0;
         self.count_removed(&removed);
         self.removed = removed;
         work.entries = entries;
@@ -123,6 +146,7 @@ impl Tree {
         stamp: u32,
         place: &mut Place<'_>,
         removed: &mut Vec<u32>,
+        finder: &mut impl Finder,
     ) -> bool {
         let search = self.search;
         let expired = if self.planted(Bug::ExpiredTailFollowed) { 0 } else { self.expired };
@@ -135,9 +159,17 @@ impl Tree {
                 Place::List(entries) => entries.view(&self.pool, prefix),
             };
             let begin = piece.begin.map(|position| Query::new(probes, position, prefix));
-            let (first, exact) = match &begin {
-                Some(begin) => leaf.lower_bound(search, begin, from, expired, &mut self.stats),
-                None => (0, false),
+            let known = piece.begin.and_then(|position| finder.find(position, &self.pool));
+            let (first, exact) = match (&begin, known) {
+                (Some(begin), Some(known)) => {
+                    debug_assert_eq!(
+                        known,
+                        leaf.lower_bound(search, begin, from, expired, &mut Stats::default())
+                    );
+                    known
+                }
+                (Some(begin), None) => leaf.lower_bound(search, begin, from, expired, &mut self.stats),
+                (None, _) => (0, false),
             };
             appending &= first == leaf.len();
             from = first;
@@ -224,6 +256,8 @@ impl Tree {
                 Place::Block(block) => leaf::splice(&mut self.pool, *block, &change, stamp),
                 Place::List(entries) => entries.splice(&change),
             }
+            let end = if let Stop::At(end) = piece.stop { Some(end) } else { None };
+            finder.written(&self.pool, end, &change, &mut self.stats);
         }
         self.count(stamp, added);
         appending

@@ -3,6 +3,7 @@
 mod agreement;
 mod budget;
 mod campaign;
+mod cooperative;
 mod differential;
 mod foreign;
 mod huge;
@@ -11,6 +12,7 @@ mod layout;
 mod scenarios;
 mod stamps;
 mod trial;
+mod twins;
 mod waning;
 
 use resolver_index::{Backing, Config};
