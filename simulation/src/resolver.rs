@@ -6,7 +6,7 @@ use crate::message::{Generation, ResolveReply, ResolveRequest, RoleMessage};
 use crate::network::Network;
 use crate::planted::PlantedBug;
 use crate::violation::Violation;
-use resolver_index::{Backing, Blocks, Config, ConfigError};
+use resolver_index::{Backing, Blocks, Config, ConfigError, Strategy};
 use resolver_oracle::SkipList;
 use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{BatchError, ConflictSet, Retention, Verdict, Verdicts, Version};
@@ -28,8 +28,12 @@ impl Histories {
     ///
     /// # Errors
     /// What the tree says about its budget.
-    pub(crate) fn new(budget_bytes: u64, retention: Retention) -> Result<Histories, ConfigError> {
-        let index = Config { budget_bytes, backing: Backing::Heap, ..Config::default() };
+    pub(crate) fn new(
+        budget_bytes: u64,
+        retention: Retention,
+        strategy: Strategy,
+    ) -> Result<Histories, ConfigError> {
+        let index = Config { budget_bytes, backing: Backing::Heap, strategy, ..Config::default() };
         let tree = TreeSet::new(TreeConfig { retention, index })?;
         Ok(Histories { tree, list: SkipList::new(retention) })
     }

@@ -9,6 +9,7 @@ use crate::planted::Planted;
 use crate::planted::PlantedBug;
 use crate::violation::Violation;
 use crate::world::World;
+use resolver_index::Strategy;
 use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,10 +18,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 pub struct Options {
     /// The faults that strike, by place in the [`schedule`]; all if `None`.
     faults: Option<Vec<usize>>,
+    strategy: Strategy,
     planted: Planted,
 }
 
 impl Options {
+    /// The trees of the resolvers hide the latency of memory in this way.
+    pub fn with_strategy(mut self, strategy: Strategy) -> Options {
+        self.strategy = strategy;
+        self
+    }
+
     /// Plants a mistake.
     #[cfg(feature = "planted-bugs")]
     pub fn with_bug(mut self, bug: PlantedBug) -> Options {
@@ -64,7 +72,7 @@ pub fn simulate(seed: u64, options: &Options) -> Run {
         let fault = |place: &usize| plan.faults.get(*place).copied();
         plan.faults = chosen.iter().filter_map(fault).collect();
     }
-    let world = World::new(plan, options.planted);
+    let world = World::new(plan, options.strategy, options.planted);
     match catch_unwind(AssertUnwindSafe(|| world.run())) {
         Ok(ended) => Run {
             violation: ended.violation,

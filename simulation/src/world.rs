@@ -18,6 +18,7 @@ use crate::resolver::{Histories, Resolver};
 use crate::sequencer::Sequencer;
 use crate::trace::Trace;
 use crate::violation::Violation;
+use resolver_index::Strategy;
 use resolver_types::{Retention, Version};
 use resolver_workloads::Rng;
 use std::rc::Rc;
@@ -57,6 +58,8 @@ enum Jump {
 /// One run, from the first event to the last.
 pub(crate) struct World {
     plan: Plan,
+    /// Of the resolvers' trees.
+    strategy: Strategy,
     network: Network,
     log: Log,
     roles: Option<Roles>,
@@ -83,11 +86,12 @@ pub(crate) struct Ended {
 }
 
 impl World {
-    pub(crate) fn new(plan: Plan, planted: Planted) -> World {
+    pub(crate) fn new(plan: Plan, strategy: Strategy, planted: Planted) -> World {
         let network = Network::new(&plan, planted);
         let clients = (0..plan.settings.clients).map(|id| Client::new(&plan, id)).collect();
         World {
             plan,
+            strategy,
             network,
             log: Log::new(FIRST_END),
             roles: None,
@@ -515,7 +519,9 @@ impl World {
                 histories.clear(Version(end.0 - 1));
                 histories
             }
-            None => Histories::new(budget, retention).expect("a plan's budget is large enough"),
+            None => {
+                Histories::new(budget, retention, self.strategy).expect("a plan's budget is large enough")
+            }
         };
         (0..count).map(recruited).collect()
     }

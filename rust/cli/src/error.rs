@@ -1,6 +1,7 @@
 //! What ends a command early.
 
 use crate::history::Index;
+use resolver_index::ConfigError;
 use resolver_index::pool::UnknownBacking;
 use resolver_resolve::comparisons::ComparisonsError;
 use resolver_resolve::wide_reads::WideReadsError;
@@ -23,6 +24,16 @@ pub(crate) enum Error {
     NoSize(String),
     #[error("unknown retention {0:?}; there are window, budget")]
     UnknownRetention(String),
+    #[error("unknown strategy {0:?}; there are pipelined, cooperative")]
+    UnknownStrategy(String),
+    #[error("--read-tasks and --write-groups are of --strategy cooperative")]
+    TasksOfPipelined,
+    #[error("{0:?} is no number of read tasks")]
+    NoReadTasks(String),
+    #[error("{0:?} are no write groups; they are given as 2x8: two groups of eight tasks")]
+    NoWriteGroups(String),
+    #[error(transparent)]
+    Config(#[from] ConfigError),
     #[cfg(feature = "planted-bugs")]
     #[error("unknown bug {0:?}; there are {known}", known = resolver_index::Bug::ALL.iter().map(|bug| bug.name()).collect::<Vec<_>>().join(", "))]
     UnknownBug(String),

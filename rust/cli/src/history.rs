@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::output;
 #[cfg(feature = "planted-bugs")]
 use resolver_index::Bug;
-use resolver_index::{Backing, Config, Planted};
+use resolver_index::{Backing, Config, Planted, Strategy, Tasks};
 use resolver_oracle::{Model, SkipList};
 use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{ConflictSet, Retention};
@@ -54,10 +54,76 @@ pub(crate) struct HistoryArgs {
     /// research) [default: window]
     #[arg(long)]
     retention: Option<String>,
+    #[command(flatten)]
+    strategy: StrategyArgs,
     /// A bug to plant in the tree, by name
     #[cfg(feature = "planted-bugs")]
     #[arg(long, value_name = "NAME")]
     tree_bug: Option<String>,
+}
+
+/// How the tree hides the latency of memory.
+#[derive(Default, clap::Args)]
+pub(crate) struct StrategyArgs {
+    /// How the tree hides the latency of memory: pipelined, or cooperative, with the tasks of the posts; the decisions are the
+    /// same [default: pipelined]
+    #[arg(long, value_name = "STRATEGY")]
+    strategy: Option<String>,
+    /// Resident read tasks of the cooperative strategy [default: 16]
+    #[arg(long, value_name = "N")]
+    read_tasks: Option<String>,
+    /// Groups of write tasks of the cooperative strategy, and tasks of a group [default: 2x8]
+    #[arg(long, value_name = "AxB")]
+    write_groups: Option<String>,
+}
+
+impl StrategyArgs {
+    /// The strategy that was asked for.
+    pub(crate) fn strategy(&self) -> Result<Strategy, Error> {
+        let asked = [&self.read_tasks, &self.write_groups].into_iter().any(Option::is_some);
+        match self.strategy.as_deref().unwrap_or("pipelined") {
+            "pipelined" if asked => Err(Error::TasksOfPipelined),
+            "pipelined" => Ok(Strategy::Pipelined),
+            "cooperative" => {
+                let mut tasks = Tasks::default();
+                if let Some(text) = &self.read_tasks {
+                    tasks.reads = parse_reads(text)?;
+                }
+                if let Some(text) = &self.write_groups {
+                    (tasks.groups, tasks.group_size) = parse_groups(text)?;
+                }
+                Ok(Strategy::Cooperative(tasks.checked()?))
+            }
+            unknown => Err(Error::UnknownStrategy(unknown.to_owned())),
+        }
+    }
+
+    /// The arguments as they were given.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for (name, value) in [
+            ("strategy", &self.strategy),
+            ("read-tasks", &self.read_tasks),
+            ("write-groups", &self.write_groups),
+        ] {
+            if let Some(value) = value {
+                text += &format!(" --{name} {value}");
+            }
+        }
+        text
+    }
+}
+
+/// Reads a number of read tasks.
+pub(crate) fn parse_reads(text: &str) -> Result<usize, Error> {
+    text.parse().map_err(|_| Error::NoReadTasks(text.to_owned()))
+}
+
+/// Reads write groups, as 2x8.
+pub(crate) fn parse_groups(text: &str) -> Result<(usize, usize), Error> {
+    let parts =
+        text.split_once('x').and_then(|(groups, size)| Some((groups.parse().ok()?, size.parse().ok()?)));
+    parts.ok_or_else(|| Error::NoWriteGroups(text.to_owned()))
 }
 
 impl HistoryArgs {
@@ -70,6 +136,7 @@ impl HistoryArgs {
             tree: Config {
                 budget_bytes: self.budget()?.unwrap_or(default.budget_bytes),
                 backing: backing.unwrap_or(default.backing),
+                strategy: self.strategy.strategy()?,
                 planted: self.planted()?,
                 ..default
             },

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::error::Error;
+use crate::history::StrategyArgs;
 use crate::output;
 use crate::progress::Progress;
 #[cfg(feature = "planted-bugs")]
@@ -32,6 +33,8 @@ pub(crate) struct Args {
     /// Only these faults of the schedule strike: numbers separated by commas, or none
     #[arg(long, value_parser = parse_faults)]
     faults: Option<Faults>,
+    #[command(flatten)]
+    strategy: StrategyArgs,
     /// Write the history of the last seed to this file, for check-history
     #[arg(long, value_name = "FILE")]
     history: Option<PathBuf>,
@@ -87,7 +90,7 @@ struct Document {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     let start = Instant::now();
-    let options = args.options();
+    let options = args.options()?;
     let seeds = args.seeds.end - args.seeds.start;
     let progress = Progress::new("seeds", seeds);
     let mut counters = Counters::default();
@@ -127,8 +130,8 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
 }
 
 impl Args {
-    fn options(&self) -> Options {
-        let mut options = Options::default();
+    fn options(&self) -> Result<Options, Error> {
+        let mut options = Options::default().with_strategy(self.strategy.strategy()?);
         if let Some(Faults(faults)) = &self.faults {
             options = options.with_faults(faults.clone());
         }
@@ -136,7 +139,7 @@ impl Args {
         if let Some(bug) = self.planted_bug {
             options = options.with_bug(bug);
         }
-        options
+        Ok(options)
     }
 
     /// What repeats a seed with these faults.
@@ -147,6 +150,7 @@ impl Args {
             let list = if numbers.is_empty() { "none".to_owned() } else { numbers.join(",") };
             command += &format!(" --faults {list}");
         }
+        command += &self.strategy.text();
         #[cfg(feature = "planted-bugs")]
         if let Some(bug) = self.planted_bug {
             command += &format!(" --planted-bug {}", bug.name());

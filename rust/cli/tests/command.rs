@@ -234,6 +234,24 @@ fn a_truncated_capture_is_replayed_as_far_as_it_is_whole() {
 }
 
 #[test]
+fn the_cooperative_strategy_decides_alike() {
+    let good = capture("sim-cycle.fdbcap.zst");
+    let hash = |strategy: &[&str]| {
+        let document = json(&[&["replay", "--json", &good], strategy].concat(), 0);
+        document["files"][0]["decision_hash"].clone()
+    };
+    let one = ["--strategy", "cooperative", "--read-tasks", "1", "--write-groups", "1x1"];
+    assert_eq!(hash(&one), hash(&[]));
+    assert_eq!(hash(&one[..2]), hash(&[]));
+    let traces = |strategy: &[&str]| {
+        let document = json(&[&["simulate", "--json", "--seeds", "3..5"], strategy].concat(), 0);
+        document["trace_hashes"].clone()
+    };
+    assert_eq!(traces(&one), traces(&[]));
+    json(&[&["check", "--json", "--transactions", "20000", "--validate"], &one[..2]].concat(), 0);
+}
+
+#[test]
 fn what_cannot_be_read_or_is_unknown_is_one_line_and_exits_2() {
     let good = capture("sim-cycle.fdbcap.zst");
     let content = changed("sim-cycle.fdbcap.zst", |_| ());
@@ -270,6 +288,17 @@ fn what_cannot_be_read_or_is_unknown_is_one_line_and_exits_2() {
         with("--budget", "4KiB", "is below");
         with("--pages", "2m", "no such backing");
         with("--retention", "forever", "unknown retention");
+        with("--strategy", "eager", "unknown strategy");
+        with("--read-tasks", "2", "are of --strategy cooperative");
+        let tasks = |option: &str, value: &str, said: &str| {
+            let cooperative = ["--strategy", "cooperative", option, value];
+            assert_refused(&[command, &cooperative[..]].concat(), said);
+        };
+        tasks("--read-tasks", "many", "is no number of read tasks");
+        tasks("--read-tasks", "0", "0 read tasks: there must be from 1 to 1024");
+        tasks("--write-groups", "8", "are no write groups");
+        tasks("--write-groups", "2x0", "0 write tasks: there must be");
+        tasks("--write-groups", "33x32", "1056 write tasks: there must be");
     }
     assert_refused(&["replay", &good, "--index", "rope"], "unknown index");
     assert_refused(&["bench", &scratch("no-batch", b"FDBCAP01")], "no batch to time");
