@@ -9,7 +9,7 @@ use crate::{replay, trace};
 use resolver_types::{STAGES, Stage};
 use resolver_workloads::Workload;
 use resolver_workloads::generators::Scale;
-use resolver_workloads::input::{Input, Maker, Source as _};
+use resolver_workloads::input::{self, Input, Maker, Source as _};
 use resolver_workloads::measure::{Measured, Pass, measure, measure_ticks};
 use resolver_workloads::trace::Trace;
 use serde::Serialize;
@@ -146,12 +146,10 @@ pub(crate) fn measure_all(
         };
         let progress = Progress::new(&name, measure_ticks(rounds, against.is_some()));
         let mut tick = || progress.advance(1);
-        let measured = match source.load(&name, runs.batches)? {
-            Loaded::Memory(input) => measure(&input.views(), &make_index, against, rounds, &mut tick),
-            Loaded::Trace(trace) => measure(&trace, &make_index, against, rounds, &mut tick),
-            Loaded::Stream(workload) => measure(&workload, &make_index, against, rounds, &mut tick),
-        }
-        .map_err(|source| Error::Measure { workload: name.clone(), source })?;
+        let loaded = source.load(&name, runs.batches)?;
+        let measured = loaded
+            .with(|source| measure(source, &make_index, against, rounds, &mut tick))
+            .map_err(|source| Error::Measure { workload: name.clone(), source })?;
         results.push(Entry::new(name, &names, measured));
     }
     Ok(results)
@@ -160,7 +158,7 @@ pub(crate) fn measure_all(
 fn inputs_help() -> String {
     let names = Workload::names().join(", ");
     format!(
-        "Workloads ({names}), captures or traces; a name that is a file wins. Without any: a short run over three workloads"
+        "Workloads ({names}), captures or traces; a name that is a file wins. Without any: a short run over several workloads"
     )
 }
 
@@ -170,10 +168,21 @@ pub(crate) fn parse_scale(text: &str) -> Result<Scale, String> {
 }
 
 /// Input that is ready to run.
-enum Loaded {
+pub(crate) enum Loaded {
     Memory(Input),
     Stream(Workload),
     Trace(Trace),
+}
+
+impl Loaded {
+    /// Runs something on it.
+    pub(crate) fn with<T>(&self, run: impl FnOnce(&dyn input::Source) -> T) -> T {
+        match self {
+            Loaded::Memory(input) => run(&input.views()),
+            Loaded::Trace(trace) => run(trace),
+            Loaded::Stream(workload) => run(workload),
+        }
+    }
 }
 
 /// Where an input comes from.
@@ -214,7 +223,7 @@ pub(crate) fn sources(
 }
 
 impl Source {
-    fn load(self, name: &str, batches: Option<usize>) -> Result<Loaded, Error> {
+    pub(crate) fn load(self, name: &str, batches: Option<usize>) -> Result<Loaded, Error> {
         match self {
             Source::File if trace::is_trace(name) => {
                 let trace = trace::open(name)?;

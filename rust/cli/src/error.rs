@@ -32,6 +32,8 @@ pub(crate) enum Error {
     NoReadTasks(String),
     #[error("{0:?} are no write groups; they are given as 2x8: two groups of eight tasks")]
     NoWriteGroups(String),
+    #[error("{0:?} are no tasks; they are given as 16:2x8: read tasks, groups and tasks of a group")]
+    NoTasks(String),
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[cfg(feature = "planted-bugs")]

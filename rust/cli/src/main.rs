@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod check_history;
+mod compare_strategies;
 mod comparisons;
 mod doctor;
 mod error;
@@ -42,6 +43,7 @@ enum Command {
     Check(check::Args),
     Simulate(simulate::Args),
     CheckHistory(check_history::Args),
+    CompareStrategies(compare_strategies::Args),
     FdbSim(fdb_sim::Args),
     Retention(retention::Args),
     Size(size::Args),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),
+        Command::CompareStrategies(args) => compare_strategies::run(&args),
         Command::FdbSim(args) => fdb_sim::run(&args),
         Command::Retention(args) => retention::run(&args),
         Command::Size(args) => size::run(&args),

@@ -252,6 +252,36 @@ fn the_cooperative_strategy_decides_alike() {
 }
 
 #[test]
+fn strategies_are_compared_on_one_input() {
+    let good = capture("sim-cycle.fdbcap.zst");
+    let document = json(
+        &["compare-strategies", "--json", "--rounds", "1", "--batches", "20", "--tasks", "4:2x2", &good],
+        0,
+    );
+    let workload = &document["workloads"][0];
+    let candidates = workload["candidates"].as_array().expect("candidates");
+    let settings: Vec<(&Value, &Value, &Value)> = candidates
+        .iter()
+        .map(|candidate| (&candidate["strategy"], &candidate["read_tasks"], &candidate["write_groups"]))
+        .collect();
+    let expected = [
+        (&"pipelined".into(), &Value::Null, &Value::Null),
+        (&"cooperative".into(), &1.into(), &"1x1".into()),
+        (&"cooperative".into(), &4.into(), &"2x2".into()),
+    ];
+    assert_eq!(settings, expected);
+    assert_eq!((&candidates[0]["ratio"], &candidates[1]["gain"]), (&1.0.into(), &1.0.into()));
+    for candidate in &candidates[1..] {
+        assert!(candidate["counters"]["task_visits"].as_u64() > Some(0), "{candidate}");
+        assert_phases(&candidate["phases"]);
+    }
+    assert!(candidates[0]["counters"].get("task_visits").is_none());
+    for (tasks, said) in [("16", "are no tasks"), ("0:2x8", "0 read tasks"), ("2:8", "are no write groups")] {
+        assert_refused(&["compare-strategies", "--tasks", tasks, &good], said);
+    }
+}
+
+#[test]
 fn what_cannot_be_read_or_is_unknown_is_one_line_and_exits_2() {
     let good = capture("sim-cycle.fdbcap.zst");
     let content = changed("sim-cycle.fdbcap.zst", |_| ());

@@ -172,22 +172,15 @@ pub fn measure(
     tick: &mut dyn FnMut(),
 ) -> Result<Measured, MeasureError> {
     assert!(rounds > 0, "a measurement has at least one round");
-    let (counts, decision_hash) = warm_up(source, index)?;
+    let WarmUp { counts, decision_hash, .. } = warm_up(source, index)?;
     tick();
     if counts.batches == 0 {
         return Err(MeasureError::NothingToTime);
     }
     if let Some(against) = against {
-        let (others, other) = warm_up(source, against)?;
+        let other = warm_up(source, against)?;
         tick();
-        if other != decision_hash {
-            return Err(MeasureError::Decisions {
-                index: decision_hash,
-                against: other,
-                by_cutoff: counts.too_old_by_cutoff + others.too_old_by_cutoff,
-                fallbacks: counts.fallbacks + others.fallbacks,
-            });
-        }
+        agree((&counts, &decision_hash), &other)?;
     }
     let pair = [index, against.unwrap_or(index)];
     let whole = run_rounds(source, pair, rounds, false, tick)?;
@@ -218,8 +211,99 @@ pub fn measure(
     })
 }
 
+/// What a measurement of several candidates found.
+#[derive(Clone, Debug)]
+pub struct MeasuredRow {
+    /// The decisions about the timed batches, equal for all candidates.
+    pub counts: Counts,
+    /// The hash over all decisions, those about untimed batches included.
+    pub decision_hash: String,
+    /// In the order of the makers.
+    pub candidates: Vec<MeasuredCandidate>,
+}
+
+/// One candidate of several.
+#[derive(Clone, Debug)]
+pub struct MeasuredCandidate {
+    /// The median of each time, stages included, with the stage clock on.
+    pub pass: Pass,
+    /// The median of the rounds' ratios of the whole time over the first candidate's.
+    pub ratio: f64,
+    /// What its set counted in one pass.
+    pub counters: Vec<(&'static str, u64)>,
+}
+
+/// How many times [`measure_row`] will call its `tick`.
+pub fn measure_row_ticks(candidates: usize, rounds: usize) -> u64 {
+    (candidates * (1 + rounds)) as u64
+}
+
+/// Measures several candidates in `rounds` rounds after an excluded warm-up each: in a round each runs once, and another
+/// one starts. `tick` is called after each pass.
+///
+/// # Errors
+/// When a set cannot be made or refuses a batch, nothing is timed, or a candidate's decisions are not the first one's.
+///
+/// # Panics
+/// With no rounds, or no candidates.
+pub fn measure_row(
+    source: &dyn Source,
+    makers: &[Maker<'_>],
+    rounds: usize,
+    tick: &mut dyn FnMut(),
+) -> Result<MeasuredRow, MeasureError> {
+    assert!(rounds > 0 && !makers.is_empty(), "a measurement has at least one round of one candidate");
+    let mut warm = Vec::with_capacity(makers.len());
+    for make in makers {
+        warm.push(warm_up(source, *make)?);
+        tick();
+        agree((&warm[0].counts, &warm[0].decision_hash), &warm[warm.len() - 1])?;
+    }
+    if warm[0].counts.batches == 0 {
+        return Err(MeasureError::NothingToTime);
+    }
+    let mut passes = vec![Vec::with_capacity(rounds); makers.len()];
+    for round in 0..rounds {
+        for turn in 0..makers.len() {
+            let at = (round + turn) % makers.len();
+            passes[at].push(Pass::run(source, makers[at], true)?);
+            tick();
+        }
+    }
+    let ratio = |own: &[Pass]| {
+        median(own.iter().zip(&passes[0]).map(|(own, first)| own.seconds / first.seconds).collect())
+    };
+    let (counts, decision_hash) = (warm[0].counts, warm[0].decision_hash.clone());
+    let candidates = passes.iter().zip(warm).map(|(own, warm)| MeasuredCandidate {
+        pass: Pass::median(own),
+        ratio: ratio(own),
+        counters: warm.counters,
+    });
+    Ok(MeasuredRow { counts, decision_hash, candidates: candidates.collect() })
+}
+
+/// What a pass outside the figures found.
+struct WarmUp {
+    counts: Counts,
+    decision_hash: String,
+    counters: Vec<(&'static str, u64)>,
+}
+
+/// Whether two candidates decide alike.
+fn agree((counts, decision_hash): (&Counts, &str), other: &WarmUp) -> Result<(), MeasureError> {
+    if other.decision_hash == decision_hash {
+        return Ok(());
+    }
+    Err(MeasureError::Decisions {
+        index: decision_hash.to_owned(),
+        against: other.decision_hash.clone(),
+        by_cutoff: counts.too_old_by_cutoff + other.counts.too_old_by_cutoff,
+        fallbacks: counts.fallbacks + other.counts.fallbacks,
+    })
+}
+
 /// One pass outside the figures: it finds the decisions.
-fn warm_up(source: &dyn Source, make: Maker<'_>) -> Result<(Counts, String), RunError> {
+fn warm_up(source: &dyn Source, make: Maker<'_>) -> Result<WarmUp, RunError> {
     let mut set = make()?;
     let (mut hasher, mut counts, mut verdicts) =
         (DecisionHasher::default(), Counts::default(), Verdicts::default());
@@ -242,7 +326,7 @@ fn warm_up(source: &dyn Source, make: Maker<'_>) -> Result<(Counts, String), Run
         }
         Ok(ControlFlow::Continue(()))
     })?;
-    Ok((counts, hasher.hex()))
+    Ok(WarmUp { counts, decision_hash: hasher.hex(), counters: set.counters() })
 }
 
 fn decide_numbered(
