@@ -399,6 +399,8 @@ impl ResolveReply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Plan;
+    use crate::planted::Planted;
 
     /// What is wrong with a reply that reports these reads of a transaction that has two.
     fn wrong(report: bool, verdict: Verdict, reads: &[u32]) -> Option<&'static str> {
@@ -443,5 +445,47 @@ mod tests {
             assert_eq!(wrong(report, verdict, &[0]), Some("a read where none was asked for"));
             assert_eq!(wrong(report, verdict, &[]), None);
         }
+    }
+
+    /// The answer to a reporting transaction of one read, by what its resolvers say, and whether only some of them commit.
+    fn decided(verdicts: &[Verdict]) -> (Answer, bool) {
+        let range = Range::point(&b"k"[..].into());
+        let request = CommitRequest {
+            attempt: 3,
+            read_version: Version(1),
+            report: true,
+            reads: vec![range.clone()],
+            mutations: Vec::new(),
+        };
+        let reply = |(resolver, &verdict): (usize, &Verdict)| {
+            let reported =
+                if verdict == Verdict::Conflict { vec![(0, 0, range.clone())] } else { Vec::new() };
+            Some(Rc::new(ResolveReply { resolver, version: Version(2), verdicts: vec![verdict], reported }))
+        };
+        let route = |resolver| Route { resolver, place: 0, reads: vec![0] };
+        let mut batch = Batch {
+            state: State::Resolvers,
+            transactions: vec![Rc::new(request)],
+            version: Version(2),
+            previous: Version(1),
+            routes: vec![(0..verdicts.len()).map(route).collect()],
+            replies: verdicts.iter().enumerate().map(reply).collect(),
+            answers: Vec::new(),
+        };
+        let mut network = Network::new(&Plan { faults: Vec::new(), ..Plan::new(1) }, Planted::default());
+        batch.decide(&mut network);
+        let local = network.faults.counters.iter().find(|(name, _)| *name == Effect::LocalCommit.name());
+        (batch.answers.remove(0), local.is_some_and(|(_, count)| count > 0))
+    }
+
+    #[test]
+    fn all_resolvers_have_to_commit_and_a_read_is_reported_once() {
+        use Verdict::{Committed, Conflict, TooOld};
+        let committed = Answer::Committed(Position { version: Version(2), index: 0 });
+        let conflict = Answer::Conflict(vec![(0, Range::point(&b"k"[..].into()))]);
+        assert_eq!(decided(&[Committed, Committed]), (committed, false));
+        assert_eq!(decided(&[Conflict, Conflict]), (conflict.clone(), false));
+        assert_eq!(decided(&[Committed, Conflict, TooOld]), (conflict, true));
+        assert_eq!(decided(&[TooOld, Committed]), (Answer::TooOld, true));
     }
 }
