@@ -1,7 +1,7 @@
 //! No allocation in the steady state: an allocator that counts, and batches that come after enough others.
 #![allow(unsafe_code)]
 
-use resolver_index::Config;
+use resolver_index::{Config, Strategy, Tasks};
 use resolver_resolve::{TreeConfig, TreeSet};
 use resolver_types::{ConflictSet, Retention, Verdicts, Version};
 use resolver_workloads::{BatchBuf, Rng};
@@ -132,15 +132,16 @@ fn a_batch_in_the_steady_state_allocates_nothing() {
             budget_bytes: 1 << 20,
         },
     ];
-    for work in works {
-        let index = Config { budget_bytes: work.budget_bytes, ..Config::default() };
+    let strategies = [Strategy::Pipelined, Strategy::Cooperative(Tasks::default())];
+    for (work, strategy) in works.iter().flat_map(|work| strategies.map(|strategy| (work, strategy))) {
+        let index = Config { budget_bytes: work.budget_bytes, strategy, ..Config::default() };
         let mut set =
             TreeSet::new(TreeConfig { retention: work.retention, index }).expect("the tree can be made");
         let mut rng = Rng::new(1);
         let mut verdicts = Verdicts::default();
         let (mut before, mut allocating) = (*set.tree().stats(), Vec::new());
         for version in 1..MEASURED_FROM + 400 {
-            let buf = batch(&work, &mut rng, version);
+            let buf = batch(work, &mut rng, version);
             let ranges = buf.ranges();
             let batch = buf.batch(&ranges);
             let calls = CALLS.get();
@@ -154,7 +155,7 @@ fn a_batch_in_the_steady_state_allocates_nothing() {
             }
         }
         let after = set.tree().stats();
-        assert_eq!(allocating, [], "{}: (version, allocations)", work.name);
+        assert_eq!(allocating, [], "{}, {strategy:?}: (version, allocations)", work.name);
         // What was measured is the whole of it: splits, expiry, the slow hand.
         assert!(after.leaves_split > before.leaves_split, "{}", work.name);
         assert!(after.leaves_compacted > before.leaves_compacted, "{}", work.name);
