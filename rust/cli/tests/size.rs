@@ -15,8 +15,8 @@ fn number(history: &Value, field: &str) -> f64 {
 
 #[test]
 fn a_budget_that_is_found_for_a_window_holds_it() {
-    let window = 2.5;
-    let found = size("32MiB", &["--writes", "20000", "--window", "2.5"]);
+    let window = 6.0;
+    let found = size("32MiB", &["--writes", "20000", "--window", "6"]);
     for name in ["tree", "skiplist"] {
         let history = &found[name];
         assert_eq!(number(history, "scaled_by"), 1.0);
