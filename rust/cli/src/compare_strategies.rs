@@ -17,7 +17,7 @@ const DEFAULT_RUN: [(&str, usize); 4] = [
     ("conflictset-points", 60),
     ("conflictset-ranges", 60),
     ("skiplisttest", 30),
-    ("skiplisttest-deep", 120),
+    ("skiplisttest-deep", 1_200),
 ];
 
 /// The cooperative settings that run beside the sequential one where none are asked for.
@@ -77,6 +77,16 @@ pub(crate) struct Candidate {
     counters: Counters,
 }
 
+impl Candidate {
+    /// The strategy with its settings: read tasks, and write groups.
+    pub(crate) fn name(&self) -> String {
+        match (self.read_tasks, &self.write_groups) {
+            (Some(reads), Some(groups)) => format!("{} {reads}:{groups}", self.strategy),
+            _ => self.strategy.to_owned(),
+        }
+    }
+}
+
 struct Counters(Vec<(&'static str, u64)>);
 
 impl Serialize for Counters {
@@ -87,8 +97,7 @@ impl Serialize for Counters {
 
 pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
     let tasks = if args.tasks.is_empty() {
-        let settings = READ_TASKS.into_iter().zip(WRITE_GROUPS);
-        settings.map(|(reads, (groups, group_size))| Tasks { reads, groups, group_size }).collect()
+        default_tasks()
     } else {
         args.tasks.iter().map(|text| parse_tasks(text)).collect::<Result<Vec<Tasks>, Error>>()?
     };
@@ -101,6 +110,12 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         }
     }
     Ok(Outcome::Fine)
+}
+
+/// The cooperative settings where none are asked for.
+pub(crate) fn default_tasks() -> Vec<Tasks> {
+    let settings = READ_TASKS.into_iter().zip(WRITE_GROUPS);
+    settings.map(|(reads, (groups, group_size))| Tasks { reads, groups, group_size }).collect()
 }
 
 /// Measures both strategies, the cooperative one with these settings and sequentially; without inputs on the default ones.
@@ -166,7 +181,8 @@ impl Entry {
         }
     }
 
-    fn print(&self) -> Result<(), Error> {
+    /// A row for every candidate.
+    pub(crate) fn table(&self) -> Table {
         let shown = ["task_visits", "hints", "parked_writes", "redirected_writes", "frontier_stalls"];
         let header = ["strategy", "whole", "check reads", "apply", "ratio", "gain"];
         let mut table = Table::new(
@@ -176,12 +192,8 @@ impl Entry {
                 .collect::<Vec<_>>(),
         );
         for candidate in &self.candidates {
-            let name = match (candidate.read_tasks, &candidate.write_groups) {
-                (Some(reads), Some(groups)) => format!("{} {reads}:{groups}", candidate.strategy),
-                _ => candidate.strategy.to_owned(),
-            };
             let phases = candidate.phases.values();
-            let mut cells = vec![name, output::seconds(candidate.seconds)];
+            let mut cells = vec![candidate.name(), output::seconds(candidate.seconds)];
             cells.extend(
                 [Stage::CheckReads, Stage::Apply].map(|stage| output::seconds(phases[stage as usize])),
             );
@@ -192,13 +204,18 @@ impl Entry {
                 .extend(shown.map(|name| count(name).map_or("-".to_owned(), |(_, count)| count.to_string())));
             table.row(cells);
         }
+        table
+    }
+
+    fn print(&self) -> Result<(), Error> {
         output::print(format_args!(
-            "{}: {} batches, {} transactions, {} of history; decision hash {}\n{table}\n",
+            "{}: {} batches, {} transactions, {} of history; decision hash {}\n{}\n",
             self.workload,
             self.batches,
             self.transactions,
             output::bytes(self.memory_bytes),
-            self.decision_hash
+            self.decision_hash,
+            self.table()
         ))
     }
 }

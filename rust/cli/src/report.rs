@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::history::{HistoryArgs, Index};
 use crate::output::{self, WholeFile};
 use crate::retention::{self, PlanArgs};
-use crate::{doctor, latency};
+use crate::{compare_strategies, doctor, latency};
 use resolver_workloads::capture::captures_in;
 use resolver_workloads::captures_dir;
 use resolver_workloads::generators::long_trace::BATCHES_PER_SECOND;
@@ -31,9 +31,9 @@ const SEED: u64 = 1;
 const POINTS: usize = 400;
 const BINS: usize = 80;
 
-/// Write a page with pictures of what bench, retention, latency and doctor measure
+/// Write a page with pictures of what bench, compare-strategies, retention, latency and doctor measure
 ///
-/// The page is one file that needs nothing else: ratios, phases, retained history and memory over time, batch
+/// The page is one file that needs nothing else: ratios, phases, strategies, retained history and memory over time, batch
 /// times and the latency of memory, each with its table. It takes the place of the file under that name once it is
 /// whole. Minutes by default; a quick look: --batches 9 --rounds 2 --budget 8MiB --replays 1 --largest 16MiB.
 #[derive(clap::Args)]
@@ -67,6 +67,7 @@ struct Document {
     machine: doctor::Document,
     settings: Settings,
     workloads: Vec<Entry>,
+    strategies: compare_strategies::Document,
     replay: Replay,
     /// Nothing where the trace was too short to fill the budget.
     retention: Option<retention::Document>,
@@ -133,6 +134,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
         Err(error) => return Err(error),
     };
     let workloads = bench::measure_all(sources, &args.runs, &histories, Index::Tree, Some(Index::SkipList))?;
+    let strategies = compare_strategies::compare(&args.runs, &compare_strategies::default_tasks())?;
     let batch_times = BatchTimes::under_reclamation(&replayed.moments);
     let document = Document {
         commit: Some(env!("RESOLVER_COMMIT")).filter(|commit| !commit.is_empty()),
@@ -151,6 +153,7 @@ pub(crate) fn run(args: &Args) -> Result<Outcome, Error> {
             replays: args.replays,
         },
         workloads,
+        strategies,
         replay: Replay {
             peak_bytes: replayed.retained.peak_bytes,
             process_bytes: replayed.retained.process_bytes,

@@ -663,7 +663,7 @@ fn a_report_is_one_page_of_what_its_json_document_holds() {
     for foreign in ["http", "url(", "@import", "src=", "<script", "<link"] {
         assert!(!text.contains(foreign), "the page needs nothing else: {foreign}");
     }
-    assert_eq!(text.matches("<svg").count(), 6, "a picture for every measurement");
+    assert_eq!(text.matches("<svg").count(), 7, "a picture for every measurement");
     assert!(!text.contains("fill=\"#") && !text.contains("stroke=\"#"), "every colour is the page's");
     assert!(!text.contains("NaN") && !text.contains(">inf"));
 
@@ -674,6 +674,12 @@ fn a_report_is_one_page_of_what_its_json_document_holds() {
         let ratio = ratio(index).expect("a ratio");
         assert!(text.contains(&format!("<td>{name}</td><td>{ratio:.3}x</td>")), "{name} is in the table");
         assert!(text.contains(&format!("\n{ratio:.3}x\n")), "{name} is in the picture");
+    }
+    let strategies = document["strategies"]["workloads"][0]["candidates"].as_array().expect("strategies");
+    for (candidate, name) in strategies.iter().zip(["pipelined", "cooperative 1:1x1", "cooperative 2:2x8"]) {
+        let ratio = candidate["ratio"].as_f64().expect("a ratio");
+        assert!(text.contains(&format!("<td>{name}</td>")), "{name} is in the table");
+        assert!(text.contains(&format!("\n{ratio:.2}x {name}\n")), "{name} is in the picture");
     }
     let number =
         |path: &str| document.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}"));
@@ -701,7 +707,7 @@ fn a_report_without_reclamation_says_so() {
     let text = std::fs::read_to_string(&page).expect("the page");
     assert!(text.contains("2 s of the long trace do not fill 64.0 MiB"));
     assert!(text.contains("The tree reclaimed nothing in this run."));
-    assert_eq!(text.matches("<svg").count(), 4, "no picture of nothing");
+    assert_eq!(text.matches("<svg").count(), 5, "no picture of nothing");
 }
 
 #[test]

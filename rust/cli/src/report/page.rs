@@ -33,6 +33,7 @@ pub(super) fn page(document: &Document) -> Markup {
                 (answers(document))
                 (ratios(document))
                 (phases(document))
+                (strategies(document))
                 (retention(document))
                 (memory(document))
                 (batch_times(document))
@@ -224,6 +225,27 @@ fn phases(document: &Document) -> Markup {
                     summary { (pair.name) }
                     (rows(&pair.entry.phase_table()))
                 }
+            }
+        }
+    }
+}
+
+fn strategies(document: &Document) -> Markup {
+    let entries = &document.strategies.workloads;
+    html! {
+        h2 { "Strategies of the tree" }
+        (figure(
+            &plot::strategies(entries),
+            &[("--tree", "", "time over the pipelined strategy's"), ("--ink", "line", "equally fast")],
+            "The same tree, decisions and blocks; what differs is how nodes are waited for. Pipelined walks levels \
+             and leaves in order with a distance of prefetching; cooperative runs so many read tasks and groups of \
+             write tasks in turns, as the posts have it. One task of each kind (1:1x1) is the sequential base: the \
+             gain in the table is its time over the candidate's. A history that fits the caches has nothing to hide.",
+        ))
+        @for (index, entry) in entries.iter().enumerate() {
+            details open[index == 0] {
+                summary { (label(&entry.workload)) ", " (output::bytes(entry.memory_bytes)) " of history" }
+                (rows(&entry.table()))
             }
         }
     }

@@ -1,7 +1,8 @@
 //! The pictures: what is drawn of the measurements, as SVG whose colours are the page's.
 
-use super::{HistogramBin, Point};
+use super::{HistogramBin, Point, label};
 use crate::bench::{Candidate, Entry};
+use crate::compare_strategies;
 use crate::latency;
 use crate::output;
 use plotters::backend::SVGBackend;
@@ -235,6 +236,33 @@ pub(super) fn phases(pairs: &[Pair<'_>]) -> String {
             }
             plane.draw_series([EmptyElement::at((0.0, row as f64 + 0.48)) + row_name(name)])?;
         }
+        Ok(())
+    })
+}
+
+/// Per workload a bar for every strategy, as long as its time over the pipelined one's.
+pub(super) fn strategies(entries: &[compare_strategies::Entry]) -> String {
+    let all = || entries.iter().flat_map(|entry| &entry.candidates);
+    let rows = all().count();
+    let end = all().map(|candidate| candidate.ratio).fold(1.0, f64::max) * 1.35;
+    svg(80 + 26 * rows as u32, |root| {
+        let mut plane =
+            plane(root, Axis::linear("time over the pipelined strategy's", end), Axis::rows(rows))?;
+        let mut top = 0.0;
+        for entry in entries {
+            let name = row_name(label(&entry.workload));
+            plane.draw_series([EmptyElement::at((0.0, top + 0.5)) + name])?;
+            for candidate in &entry.candidates {
+                let corners = [(0.0, top + 0.15), (candidate.ratio, top + 0.85)];
+                plane.draw_series([Rectangle::new(corners, TREE.filled())])?;
+                let value = format!("{:.2}x {}", candidate.ratio, candidate.name());
+                let value = Text::new(value, (6, 0), text(HPos::Left));
+                plane.draw_series([EmptyElement::at((candidate.ratio, top + 0.5)) + value])?;
+                top += 1.0;
+            }
+            plane.draw_series([PathElement::new([(0.0, top), (end, top)], GRID.stroke_width(1))])?;
+        }
+        plane.draw_series([PathElement::new([(1.0, 0.0), (1.0, rows as f64)], INK.stroke_width(1))])?;
         Ok(())
     })
 }
