@@ -22,13 +22,13 @@ pub const TARGET: Target = Target { name: "budget", body, canary: "reservation-f
 
 fn body(input: &[u8], bug: Option<&'static str>) -> bool {
     let script = Script::new(input);
-    let [flags, stamps, pages, refused @ .., tasks] = script.settings;
+    let [flags, stamps, pages, refused @ .., _] = script.settings;
     let index = Config {
         budget_bytes: LEAST_BUDGET + u64::from(pages & 15) * 65_536 + u64::from(pages >> 4),
         backing: Backing::Heap,
         vector_search: flags & 1 == 0,
         stamp_limit: [u32::MAX - 1, 2, 5, 170][usize::from(stamps & 3)],
-        strategy: strategy(tasks),
+        strategy: strategy(flags >> 2),
         planted: planted_in_tree(bug),
         refusals: Refusals::new(u64::from(u32::from_le_bytes(refused))),
     };
