@@ -1,67 +1,26 @@
 //! The model against FoundationDB's recorded decisions, the named cases, and each rule by hand.
 
+mod recorded;
+
 use resolver_oracle::Model;
 use resolver_types::{BatchError, ConflictSet, MAX_END_LENGTH, Retention, Verdict, Verdicts, Version};
-use resolver_workloads::capture::{CaptureReader, Record, captures_dir, captures_in, shared_captures_dir};
-use resolver_workloads::{BatchBuf, cases};
-use std::path::Path;
+use resolver_workloads::BatchBuf;
 
 use Verdict::{Committed, Conflict, TooOld};
 
-/// Replays a capture with the model's own verdicts; returns the batches and the transactions of each verdict.
-fn replay(path: &Path) -> (usize, [usize; 4]) {
-    let mut model = Model::new(Retention::Window);
-    let mut reader = CaptureReader::open(path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    let mut verdicts = Verdicts::default();
-    let (mut batches, mut seen) = (0, [0; 4]);
-    while let Some(record) = reader.next_record().unwrap_or_else(|error| panic!("{path:?}: {error}")) {
-        match record {
-            Record::Clear(version) => model.clear(version),
-            Record::Batch { batch, recorded } => {
-                let ranges = batch.ranges();
-                let view = batch.batch(&ranges);
-                model.judge(&view, &mut verdicts).unwrap();
-                assert!(verdicts == recorded, "{path:?}, batch {batches} at version {}", view.version);
-                model.commit(&view, &verdicts).unwrap();
-                batches += 1;
-                verdicts.verdicts.iter().for_each(|&verdict| seen[verdict as usize] += 1);
-            }
-        }
-    }
-    (batches, seen)
-}
-
 #[test]
 fn the_model_decides_the_named_cases() {
-    for case in cases::builtin() {
-        assert_eq!(cases::run_case(&case, &mut Model::new(Retention::Window)), Ok(()));
-    }
+    recorded::decides_the_named_cases(window);
 }
 
 #[test]
 fn the_model_decides_the_committed_captures_like_foundationdb() {
-    let paths = captures_in(&captures_dir()).unwrap();
-    assert!(paths.len() >= 10, "{} captures", paths.len());
-    let mut seen = [0; 4];
-    for path in paths {
-        let (batches, verdicts) = replay(&path);
-        assert!(batches > 0, "{path:?} holds batches");
-        verdicts.iter().zip(&mut seen).for_each(|(count, sum)| *sum += count);
-    }
-    assert!(seen[0] > 0 && seen[1] > 0 && seen[3] > 0, "every verdict occurs: {seen:?}");
+    recorded::decides_the_committed_captures_like_foundationdb(window);
 }
 
 #[test]
-#[allow(clippy::print_stderr, reason = "says that the full captures are not there")]
 fn the_model_decides_the_full_captures_like_foundationdb() {
-    let Some(folder) = shared_captures_dir() else {
-        eprintln!("skipped: no full captures beside the repository");
-        return;
-    };
-    for path in captures_in(&folder).unwrap() {
-        let (batches, _) = replay(&path);
-        assert!(batches > 0, "{path:?} holds batches");
-    }
+    recorded::decides_the_full_captures_like_foundationdb(window);
 }
 
 /// A transaction written down: read version, report, reads, writes.
