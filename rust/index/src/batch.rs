@@ -172,6 +172,9 @@ pub struct Probes<'a> {
     pub ends: &'a [u32],
     /// The bytes that all keys share; at most all of the shortest.
     pub prefix: &'a [u8],
+    /// What all keys with bytes that their heads do not hold end with; at most those bytes of the shortest. Often
+    /// nothing.
+    pub suffix: &'a [u8],
     /// The ranges of the batch.
     pub ranges: &'a [KeyRange<'a>],
 }
@@ -187,16 +190,33 @@ impl<'a> Probes<'a> {
         }
     }
 
+    /// The key bytes of an endpoint from the given one on, if the batch's common suffix has them all: the key itself
+    /// then need not be read.
+    #[inline]
+    fn in_suffix(&self, endpoint: Endpoint, from: usize) -> Option<&'a [u8]> {
+        let left = (self.prefix.len() + endpoint.size()?).saturating_sub(from);
+        // A shorter key ends as it likes.
+        let before = self.suffix.len().checked_sub(left).filter(|_| endpoint.is_long())?;
+        Some(&self.suffix[before..])
+    }
+
     /// Fetches what [`Probes::prefetch_key`] reads.
     #[inline]
     pub(crate) fn prefetch_range(&self, position: u32) {
-        pool::prefetch(&self.ranges[self.endpoints[position as usize].range() as usize]);
+        let endpoint = self.endpoints[position as usize];
+        if self.in_suffix(endpoint, self.prefix.len() + 8).is_none() {
+            pool::prefetch(&self.ranges[endpoint.range() as usize]);
+        }
     }
 
-    /// Fetches the start of what an endpoint's key has behind its head.
+    /// Fetches the start of what an endpoint's key has behind its head, if it is to be read there.
     #[inline]
     pub(crate) fn prefetch_key(&self, position: u32) {
-        if let Some(first) = self.rest(position, self.prefix.len()).first() {
+        let endpoint = self.endpoints[position as usize];
+        let behind = self.prefix.len() + 8;
+        if self.in_suffix(endpoint, behind).is_none()
+            && let Some(first) = self.key(endpoint).get(behind)
+        {
             pool::prefetch(first);
         }
     }
@@ -246,14 +266,20 @@ impl<'a> Probes<'a> {
                 let left = endpoint.size().unwrap_or(SIZE_UNKNOWN) - shift;
                 Place { head, length: left.min(usize::from(LONG)) as u8 }
             }
-            _ => load_head(self.key(endpoint).get(self.prefix.len() + shift..).unwrap_or_default()),
+            _ => load_head(self.from(endpoint, self.prefix.len() + shift)),
         }
     }
 
     /// The key bytes of an endpoint that a node with the given prefix does not hold in its head.
     #[inline]
     pub(crate) fn rest(&self, position: u32, prefix: usize) -> &'a [u8] {
-        self.key(self.endpoints[position as usize]).get(prefix + 8..).unwrap_or_default()
+        self.from(self.endpoints[position as usize], prefix + 8)
+    }
+
+    /// The key bytes of an endpoint from the given one on.
+    #[inline]
+    fn from(&self, endpoint: Endpoint, first: usize) -> &'a [u8] {
+        self.in_suffix(endpoint, first).unwrap_or_else(|| self.key(endpoint).get(first..).unwrap_or_default())
     }
 }
 
@@ -301,20 +327,27 @@ mod tests {
                 let ranges = [KeyRange { begin: key, end: b"" }];
                 let endpoints = [Endpoint::new(key, own, EndpointKind::WriteBegin, 0)];
                 let behind = [load_head(key.get(own + 8..).unwrap_or_default()).head];
-                for behind in [&behind[..], &[]] {
+                let unheld = key.get(own + 8..).unwrap_or_default();
+                // Of a key that is no longer than its head, the suffix of the others says nothing.
+                let all = if unheld.is_empty() { b"zyx" } else { unheld };
+                let half = &all[all.len() / 2..];
+                for (behind, suffix) in [(&behind[..], half), (&[], half), (&[], all)] {
                     let probes = Probes {
                         endpoints: &endpoints,
                         behind,
                         ends: &[0],
                         prefix: &key[..own],
+                        suffix,
                         ranges: &ranges,
                     };
                     assert_eq!(probes.key_length(0), key.len());
                     for prefix in 0..=key.len() {
+                        let what = format!("{key:?} {own} {prefix} {suffix:?}");
+                        assert_eq!(probes.place(0, prefix), load_head(&key[prefix..]), "{what}");
                         assert_eq!(
-                            probes.place(0, prefix),
-                            load_head(&key[prefix..]),
-                            "{key:?} {own} {prefix}"
+                            probes.rest(0, prefix),
+                            key.get(prefix + 8..).unwrap_or_default(),
+                            "{what}"
                         );
                     }
                 }

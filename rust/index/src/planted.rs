@@ -140,6 +140,8 @@ bugs! {
     BoundWithoutCutoff = "bound-without-cutoff",
     /// The writes of what is too old are not taken in, whoever commits them.
     TooOldNeverWrites = "too-old-never-writes",
+    /// What long keys end with is looked up in the begins of ranges alone.
+    SuffixOfBegins = "suffix-of-begins",
     /// Within a batch, ranges that touch overlap.
     TouchingOverlaps = "touching-overlaps",
     /// A point right behind a write is taken for a part of it.

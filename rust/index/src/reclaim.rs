@@ -341,7 +341,14 @@ impl Tree {
         next.clear();
         let ranges = [KeyRange { begin: &key, end: &key }];
         let endpoints = [Endpoint::new(&key, 0, EndpointKind::WriteBegin, 0).into_point()];
-        let probes = Probes { endpoints: &endpoints, behind: &[], ends: &[0], prefix: &[], ranges: &ranges };
+        let probes = Probes {
+            endpoints: &endpoints,
+            behind: &[],
+            ends: &[0],
+            prefix: &[],
+            suffix: &[],
+            ranges: &ranges,
+        };
         let mut routes = std::mem::take(&mut self.hand_routes);
         let mut work = std::mem::take(&mut self.hand_work);
         self.unroute();

@@ -36,6 +36,8 @@ pub(crate) struct Intake {
     pub(crate) empty: u32,
     /// The length of the batch's common prefix.
     prefix: usize,
+    /// The common suffix of the keys that are longer than their heads.
+    suffix: Vec<u8>,
 }
 
 /// What a range is to its batch.
@@ -94,6 +96,30 @@ fn common_prefix(ranges: &[KeyRange<'_>]) -> usize {
     sort::shared_by(ranges.iter().flat_map(|range| [range.begin, range.end]))
 }
 
+/// A shorter common suffix is none: few keys have so little behind their heads.
+const LEAST_SUFFIX: usize = 8;
+
+/// What keys end with that are longer than their heads; at most what the heads do not hold.
+#[derive(Debug, Default)]
+struct CommonSuffix<'a>(Option<&'a [u8]>);
+
+impl<'a> CommonSuffix<'a> {
+    /// Takes in what a key has behind its head. Most batches have nothing in common after two keys.
+    #[inline]
+    fn take(&mut self, behind: &'a [u8]) {
+        match self.0 {
+            Some(suffix) if behind.ends_with(suffix) || behind.is_empty() => {}
+            None if behind.is_empty() => {}
+            Some(suffix) => {
+                let alike = suffix.iter().rev().zip(behind.iter().rev()).take_while(|(a, b)| a == b).count();
+                let length = if alike < LEAST_SUFFIX { 0 } else { alike };
+                self.0 = Some(&suffix[suffix.len() - length..]);
+            }
+            None => self.0 = Some(behind),
+        }
+    }
+}
+
 impl Intake {
     pub(crate) fn new(planted: Planted) -> Intake {
         Intake { planted, ..Intake::default() }
@@ -125,6 +151,8 @@ impl Intake {
         self.prefix = common_prefix(batch.ranges);
         let prefix = self.prefix;
         let mut last: Option<(Version, u32)> = None;
+        self.suffix.clear();
+        let mut suffix = CommonSuffix::default();
         for (index, transaction) in batch.transactions.iter().enumerate() {
             let first = transaction.first as usize;
             let reads = transaction.reads as usize;
@@ -176,6 +204,10 @@ impl Intake {
                         self.behind_of.resize(count, [0; 2]);
                     }
                     self.behind_of[first + at] = [range.begin, range.end].map(|key| head_behind(key, prefix));
+                    suffix.take(range.begin.get(prefix + 8..).unwrap_or_default());
+                    if shape == Shape::Span && !self.planted.has(Bug::SuffixOfBegins) {
+                        suffix.take(range.end.get(prefix + 8..).unwrap_or_default());
+                    }
                 }
                 if shape == Shape::Point {
                     self.endpoints.push(begin.into_point());
@@ -186,6 +218,7 @@ impl Intake {
             }
             verdicts.push(verdict);
         }
+        self.suffix.extend_from_slice(suffix.0.unwrap_or_default());
         sort::sort(&mut self.endpoints, &mut self.sort_room, prefix, |endpoint| key(batch, endpoint));
         self.number(batch);
     }
@@ -233,6 +266,7 @@ impl Intake {
             behind: &self.behind,
             ends: &self.ends,
             prefix,
+            suffix: &self.suffix,
             ranges: batch.ranges,
         }
     }
@@ -373,5 +407,28 @@ mod tests {
             let expected = least.iter().zip(greatest).take_while(|(a, b)| a == b).count();
             assert_eq!(common_prefix(&ranges), expected, "{keys:?}");
         }
+    }
+
+    #[test]
+    fn the_common_suffix_is_that_of_all_long_keys_but_the_ends_of_points() {
+        let suffix = |ranges: &[(&[u8], &[u8])]| {
+            let mut buf = BatchBuf::new(Version(9), Version(0));
+            buf.push_transaction(Version(3), false);
+            buf.push_read(b"", b"z");
+            ranges.iter().for_each(|(begin, end)| buf.push_write(begin, end));
+            let ranges = buf.ranges();
+            let mut intake = Intake::default();
+            intake.take(&buf.batch(&ranges), Version::ZERO, Version::ZERO, &mut Vec::new(), |_| 0);
+            intake.suffix
+        };
+        let point: (&[u8], &[u8]) = (b"12345678-last-name", b"12345678-last-name\x00");
+        assert_eq!(suffix(&[]), b"");
+        assert_eq!(suffix(&[point]), b"-last-name");
+        assert_eq!(suffix(&[(b"1", b"12345678")]), b"", "no key is longer than its head");
+        assert_eq!(suffix(&[point, (b"1", b"2-the-first-last-name")]), b"-last-name");
+        assert_eq!(suffix(&[point, (b"1234567-last-name", b"3")]), b"last-name", "a head holds the rest");
+        assert_eq!(suffix(&[point, (b"12345678ast-name", b"12345678last-name")]), b"ast-name");
+        assert_eq!(suffix(&[point, (b"12345678st-name", b"3"), point]), b"", "too short");
+        assert_eq!(suffix(&[point, (b"11", b"12345678-last-nam")]), b"");
     }
 }

@@ -90,6 +90,7 @@ impl Suite {
             | Bug::SegmentUnseen
             | Bug::CutoffReachesBatch
             | Bug::BoundWithoutCutoff
+            | Bug::SuffixOfBegins
             | Bug::TouchingOverlaps
             | Bug::CombineSwallowsTouching
             | Bug::ReportFirstOnly => Suite::Differential,

@@ -9,6 +9,7 @@
 //! | `points` | 16 bytes, points |
 //! | `ranges` | 16 bytes, spans of 1 to 100 keys |
 //! | `long-keys` | sharing 8 to 200 bytes; rarely ones that differ only after byte 30,000 |
+//! | `endings` | 35 to 46 bytes that differ in front and end alike, but for one in 2,000 |
 //! | `knots` | 0 to 60 bytes of few letters in long runs, so that keys part at every depth, far behind what they share |
 //! | `tuple` | like the tuple layer's: subspace, strings, integers of every length, nulls |
 //! | `append` | rising numbers: writes at the end, reads just before it |
@@ -81,6 +82,7 @@ const SHAPES: &[Shape] = &[
     Shape { name: "points", pace: Pace::Wild, batch: 400, reads: 12, writes: 6, make: points },
     Shape { name: "ranges", pace: Pace::Wild, batch: 400, reads: 12, writes: 6, make: ranges },
     Shape { name: "long-keys", pace: Pace::Wild, batch: 60, reads: 8, writes: 8, make: long_keys },
+    Shape { name: "endings", pace: Pace::Wild, batch: 400, reads: 8, writes: 8, make: endings },
     Shape { name: "knots", pace: Pace::Wild, batch: 400, reads: 8, writes: 12, make: knots },
     Shape { name: "tuple", pace: Pace::Wild, batch: 400, reads: 12, writes: 12, make: tuple },
     Shape { name: "append", pace: Pace::Steady, batch: 400, reads: 4, writes: 12, make: append },
@@ -453,6 +455,26 @@ fn long_keys() -> Ranges {
         make(rng, &mut range.begin);
         if is_wide(rng, side) {
             make(rng, &mut range.end);
+            range.order();
+        } else {
+            range.make_point();
+        }
+    })
+}
+
+/// Keys that differ in front and, most of them, end alike.
+fn endings() -> Ranges {
+    fn key(rng: &mut Rng, key: &mut Vec<u8>) {
+        key.extend_from_slice(&(rng.below(3_000) as u32).to_be_bytes());
+        let middle = key.len() + rng.pick(&[0, 0, 0, 5, 11]);
+        key.resize(middle, b'.');
+        let ending = if rng.one_in(2_000) { &b"another one"[..] } else { b"the same ending of all the keys" };
+        key.extend_from_slice(ending);
+    }
+    Box::new(|rng, side, range| {
+        key(rng, &mut range.begin);
+        if is_wide(rng, side) {
+            key(rng, &mut range.end);
             range.order();
         } else {
             range.make_point();

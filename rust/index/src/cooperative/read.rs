@@ -456,6 +456,7 @@ mod tests {
             behind: &[],
             ends: &vec![0; keys.len()],
             prefix: &[],
+            suffix: &[],
             ranges: &ranges,
         };
         let writes: Vec<Write> =

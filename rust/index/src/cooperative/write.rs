@@ -353,8 +353,14 @@ mod tests {
             .zip(&keys)
             .map(|(at, key)| Endpoint::new(key, 0, EndpointKind::WriteBegin, at).into_point())
             .collect();
-        let probes =
-            Probes { endpoints: &endpoints, behind: &[], ends: &[0; 8], prefix: &[], ranges: &ranges };
+        let probes = Probes {
+            endpoints: &endpoints,
+            behind: &[],
+            ends: &[0; 8],
+            prefix: &[],
+            suffix: &[],
+            ranges: &ranges,
+        };
         let writes: Vec<Write> = (0..8).map(|begin| Write { begin, end: Write::POINT }).collect();
         let config = Config { backing: Backing::Heap, strategy: Strategy::Pipelined, ..Config::default() };
         let mut tree = Tree::new(config).expect("the budget is enough");

@@ -47,7 +47,8 @@ impl ShortKey {
 fn asked<T>(key: &[u8], ask: impl FnOnce(&Query<'_>) -> T) -> T {
     let endpoints = [Endpoint::new(key, 0, EndpointKind::WriteBegin, 0)];
     let ranges = [KeyRange { begin: key, end: key }];
-    let probes = Probes { endpoints: &endpoints, behind: &[], ends: &[0], prefix: &[], ranges: &ranges };
+    let probes =
+        Probes { endpoints: &endpoints, behind: &[], ends: &[0], prefix: &[], suffix: &[], ranges: &ranges };
     ask(&Query::new(&probes, 0, 0))
 }
 
