@@ -24,10 +24,11 @@ pub const TARGET: Target = Target { name: "trace", body, canary: "trace-report-u
 /// Bytes in front of what is read.
 pub(crate) const SETTINGS: usize = 4;
 
-/// The first byte, modulo 16, of an input that is a file as it is.
+/// The first byte, modulo 64, of an input that is a file as it is.
 pub(crate) const WHOLE: u8 = 0;
-/// The first byte, modulo 16, of an input whose frames are mended: this and others.
-pub(crate) const MENDED: u8 = 1;
+/// The first byte, modulo 64, of an input whose frames are mended: this and others. Many bits away from a whole file's,
+/// most changes of which end it early.
+pub(crate) const MENDED: u8 = 63;
 
 /// Bytes of a frame's head, and where its fields stand: see `resolver_workloads::trace`.
 const HEAD: usize = 16;
@@ -85,7 +86,7 @@ fn open(file: &[u8]) -> Result<Trace, TraceError> {
 fn body(input: &[u8], bug: Option<&'static str>) -> bool {
     planted_in_reader(bug);
     let Some((&[kind, cut, scale, from], rest)) = input.split_first_chunk::<SETTINGS>() else { return false };
-    let kind = kind & 15;
+    let kind = kind & 63;
     let file = if kind == WHOLE { rest.to_vec() } else { mend(rest) };
     let Ok(trace) = open(&file) else { return kind != WHOLE && rest.len() >= MAGIC.len() + HEAD };
     let (whole, _) = records(trace.records());
