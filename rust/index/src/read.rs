@@ -18,6 +18,8 @@ const LEAVES_AHEAD: usize = 8;
 /// long one. What is beyond is seldom needed, and lines that nobody needs cost as much as the others.
 pub(crate) const LEAF_LINES: usize = offset_of!(LongLeaf, tails).div_ceil(LINE_BYTES);
 const _: () = assert!(offset_of!(ShortLeaf, stamps) <= LEAF_LINES * LINE_BYTES);
+/// Endpoints of a leaf's slice that are looked through at a time.
+const GATHERED: usize = 64;
 
 /// What the check of reads needs of the tree.
 pub(crate) struct Check<'a, 'b> {
@@ -52,7 +54,7 @@ impl Check<'_, '_> {
         routes.wide = wide;
     }
 
-    /// The reads that begin in one leaf.
+    /// The reads that begin in one leaf: pruned where nothing in it is newer, decided, or noted as wide where they reach further.
     pub(crate) fn leaf(
         &self,
         visit: &LeafVisit,
@@ -62,41 +64,69 @@ impl Check<'_, '_> {
     ) {
         let mut view = None;
         let mut from = 0;
-        for position in visit.low..visit.high {
-            let endpoint = self.probes.endpoints[position as usize];
-            if endpoint.kind() != EndpointKind::ReadBegin {
-                continue;
+        let mut low = visit.low;
+        while low < visit.high {
+            // Reads and writes come in no order that a processor could foretell: the reads are gathered without a branch.
+            let mut begins = [0; GATHERED];
+            let mut count = 0;
+            let high = visit.high.min(low + GATHERED as u32);
+            for (position, endpoint) in (low..high).zip(&self.probes.endpoints[low as usize..high as usize]) {
+                begins[count] = position;
+                count += usize::from(endpoint.kind() == EndpointKind::ReadBegin);
             }
-            let limit = sink.limit(endpoint.range());
-            if limit >= visit.child.greatest {
-                // Nothing in this leaf is newer; the descent has noted the read if it reaches further.
-                continue;
+            low = high;
+            for &position in &begins[..count] {
+                self.read(position, visit, &mut view, &mut from, wide, sink, stats);
             }
-            let end =
-                if endpoint.is_point() { None } else { Some(self.probes.ends[endpoint.range() as usize]) };
-            let conflict = if visit.child.is_vacant() {
-                stats.decided_by_version += 1;
-                true
-            } else {
-                let view = *view.get_or_insert_with(|| {
-                    stats.leaf_reads += 1;
-                    leaf::view(self.pool, visit.child.block)
-                });
-                let begin = Query::new(self.probes, position, view.prefix);
-                let inside =
-                    end.filter(|&end| end < visit.high).map(|end| Query::new(self.probes, end, view.prefix));
-                self.in_leaf(&view, &begin, endpoint.is_point(), inside.as_ref(), limit, &mut from, stats)
-            };
-            if conflict {
-                sink.conflict(endpoint.range());
-            } else if end.is_some_and(|end| end >= visit.high) {
-                wide.push(position);
-            }
+        }
+    }
+
+    /// One of the reads that begin in a leaf. `view` is the leaf, once a read has needed it; `from` as [`Check::in_leaf`] has it.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    fn read<'s>(
+        &'s self,
+        position: u32,
+        visit: &LeafVisit,
+        view: &mut Option<LeafView<'s>>,
+        from: &mut usize,
+        wide: &mut Vec<u32>,
+        sink: &mut impl ReadSink,
+        stats: &mut Stats,
+    ) {
+        let endpoint = self.probes.endpoints[position as usize];
+        let limit = sink.limit(endpoint.range());
+        if limit == u32::MAX {
+            return;
+        }
+        let end = if endpoint.is_point() { None } else { Some(self.probes.ends[endpoint.range() as usize]) };
+        let conflict = if limit >= visit.child.greatest {
+            // Nothing in this leaf is newer.
+            stats.pruned_reads += 1;
+            false
+        } else if visit.child.is_vacant() {
+            stats.decided_by_version += 1;
+            true
+        } else {
+            let view = &*view.get_or_insert_with(|| {
+                stats.leaf_reads += 1;
+                leaf::view(self.pool, visit.child.block)
+            });
+            let begin = Query::new(self.probes, position, view.prefix);
+            let inside =
+                end.filter(|&end| end < visit.high).map(|end| Query::new(self.probes, end, view.prefix));
+            self.in_leaf(view, &begin, endpoint.is_point(), inside.as_ref(), limit, from, stats)
+        };
+        if conflict {
+            sink.conflict(endpoint.range());
+        } else if end.is_some_and(|end| end >= visit.high) {
+            wide.push(position);
         }
     }
 
     /// Whether a key from `begin` on, before `end` or the leaf's upper bound, is newer than `limit`. `from`:
     /// entries before it are known to be below `begin`; moved up to the first that is not.
+    #[inline]
     #[allow(clippy::too_many_arguments)]
     fn in_leaf(
         &self,

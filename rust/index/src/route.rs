@@ -200,34 +200,10 @@ impl Descent<'_, '_> {
         stats: &mut Stats,
     ) {
         let inner = !(child.leaf || child.is_vacant());
-        let mut needed = inner && high - low > PRUNE_SLICE;
-        if !needed {
-            let wide = routes.wide.len();
-            let mut pruned = 0;
-            for position in low..high {
-                let endpoint = self.probes.endpoints[position as usize];
-                if endpoint.is_write() {
-                    needed |= self.for_writes;
-                } else if self.for_reads && endpoint.kind() == EndpointKind::ReadBegin {
-                    let range = endpoint.range();
-                    let limit = sink.limit(range);
-                    if child.greatest > limit.saturating_add(self.planted.has(Bug::PrunedByOne).into()) {
-                        needed = true;
-                    } else if limit != u32::MAX {
-                        pruned += 1;
-                        if !endpoint.is_point() && self.probes.ends[range as usize] >= high {
-                            routes.wide.push(position);
-                        }
-                    }
-                }
-            }
-            if needed && inner {
-                // The node is visited for others: its children see these reads again.
-                routes.wide.truncate(wide);
-            } else {
-                stats.pruned_reads += pruned;
-            }
-        }
+        let slice = &self.probes.endpoints[low as usize..high as usize];
+        let needed = inner && slice.len() > PRUNE_SLICE
+            || self.for_writes && slice.iter().fold(false, |any, endpoint| any | endpoint.is_write())
+            || self.for_reads && self.any_read_in(child, (low, high), sink, routes, stats);
         if !needed {
             return;
         }
@@ -236,6 +212,40 @@ impl Descent<'_, '_> {
         } else {
             routes.inner.push(InnerVisit { block: child.block, parent, slot, low, high });
         }
+    }
+
+    /// Whether a child must be visited for a read that begins in its slice. If not, all of them are pruned: those that
+    /// reach further are noted. If so, whoever visits it sees them again.
+    fn any_read_in(
+        &self,
+        child: Child,
+        (low, high): (u32, u32),
+        sink: &impl ReadSink,
+        routes: &mut Routes,
+        stats: &mut Stats,
+    ) -> bool {
+        let wide = routes.wide.len();
+        let mut pruned = 0;
+        for position in low..high {
+            let endpoint = self.probes.endpoints[position as usize];
+            if endpoint.kind() != EndpointKind::ReadBegin {
+                continue;
+            }
+            let range = endpoint.range();
+            let limit = sink.limit(range);
+            if child.greatest > limit.saturating_add(self.planted.has(Bug::PrunedByOne).into()) {
+                routes.wide.truncate(wide);
+                return true;
+            }
+            if limit != u32::MAX {
+                pruned += 1;
+                if !endpoint.is_point() && self.probes.ends[range as usize] >= high {
+                    routes.wide.push(position);
+                }
+            }
+        }
+        stats.pruned_reads += pruned;
+        false
     }
 }
 
@@ -256,4 +266,4 @@ impl ReadSink for NoReads {
 pub(crate) const VISITS_ROOM: usize = 256;
 
 /// The longest slice that is searched for reads to leave behind at an inner child.
-const PRUNE_SLICE: u32 = 16;
+const PRUNE_SLICE: usize = 16;

@@ -171,7 +171,7 @@ impl<'a> LeafView<'a> {
     /// `expired`: the tail of an entry that no longer matters may be gone, so it is never compared; with
     /// equal heads and lengths it counts as below the query, which is as good as any place for an entry
     /// that is no longer there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lower_bound(
         &self,
         search: Search,
@@ -185,6 +185,18 @@ impl<'a> LeafView<'a> {
             // The end of a short range mostly falls where its begin did.
             return (from, false);
         }
+        self.lower_bound_behind(search, query, from, expired, stats)
+    }
+
+    /// The same, where entry `from` may be below the query or the query's.
+    fn lower_bound_behind(
+        &self,
+        search: Search,
+        query: &Query<'_>,
+        from: usize,
+        expired: u32,
+        stats: &mut Stats,
+    ) -> (usize, bool) {
         let mut at = from + search.below(&self.heads[from..], query.place.head);
         if query.place.length == LONG {
             // Keys alike for as long as their heads: halve the row of them first.
