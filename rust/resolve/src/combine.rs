@@ -3,22 +3,27 @@
 use resolver_index::{Endpoint, EndpointKind, Write};
 
 /// Unites the write ranges that `accepted` says count. Overlapping ones merge; ranges that only touch stay
-/// apart. The result is disjoint and in key order.
+/// apart. The result is disjoint and in key order. `accepted_at` is room to work in.
 pub(crate) fn combine(
     endpoints: &[Endpoint],
     ranks: &[(u32, u32)],
     accepted: impl Fn(u32) -> bool,
+    accepted_at: &mut Vec<u32>,
     writes: &mut Vec<Write>,
 ) {
     writes.clear();
+    // Whose turn it is cannot be foretold: every position is noted, and stays if it counts.
+    accepted_at.resize(endpoints.len(), 0);
+    let mut count = 0;
+    for (position, endpoint) in (0..).zip(endpoints) {
+        accepted_at[count] = position;
+        count += usize::from(endpoint.is_write() & accepted(endpoint.range()));
+    }
     let mut open = 0u32;
     let mut begin = 0;
     let mut last_point = u32::MAX;
-    for (position, endpoint) in endpoints.iter().enumerate() {
-        if !endpoint.is_write() || !accepted(endpoint.range()) {
-            continue;
-        }
-        let position = position as u32;
+    for &position in &accepted_at[..count] {
+        let endpoint = endpoints[position as usize];
         if endpoint.kind() == EndpointKind::WriteEnd {
             open -= 1;
             if open == 0 {
@@ -68,7 +73,7 @@ mod tests {
             ranges.iter().map(|((begin, end), _)| (rank(begin), end.map_or(rank(begin) + 1, rank))).collect();
         let endpoints: Vec<Endpoint> = row.iter().map(|&(_, endpoint)| endpoint).collect();
         let mut writes = Vec::new();
-        combine(&endpoints, &ranks, |range| ranges[range as usize].1, &mut writes);
+        combine(&endpoints, &ranks, |range| ranges[range as usize].1, &mut Vec::new(), &mut writes);
         let key = |position: u32| keys[position as usize].clone();
         writes.iter().map(|w| (key(w.begin), (w.end != Write::POINT).then(|| key(w.end)))).collect()
     }

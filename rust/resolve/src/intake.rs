@@ -219,7 +219,8 @@ impl Intake {
             verdicts.push(verdict);
         }
         self.suffix.extend_from_slice(suffix.0.unwrap_or_default());
-        sort::sort(&mut self.endpoints, &mut self.sort_room, prefix, |endpoint| key(batch, endpoint));
+        let long = !self.behind_of.is_empty();
+        sort::sort(&mut self.endpoints, &mut self.sort_room, prefix, long, |endpoint| key(batch, endpoint));
         self.number(batch);
     }
 

@@ -25,11 +25,13 @@ pub(crate) struct SortRoom {
 }
 
 /// Sorts endpoints, seen after `prefix` bytes that all keys share, by key, equal keys by the tie rule and then by
-/// range. Linear where heads are evenly spread, O(n log n) comparisons at worst.
+/// range. Linear where heads are evenly spread, O(n log n) comparisons at worst. `long`: some key has bytes that its
+/// head does not hold.
 pub(crate) fn sort<'a>(
     endpoints: &mut Vec<Endpoint>,
     room: &mut SortRoom,
     prefix: usize,
+    long: bool,
     key: impl Fn(Endpoint) -> &'a [u8] + Copy,
 ) {
     let SortRoom { spare, counts } = room;
@@ -41,7 +43,9 @@ pub(crate) fn sort<'a>(
     if sort_by_heads(endpoints, spare, counts) == Sorted::InSpare {
         std::mem::swap(endpoints, spare);
     }
-    settle_ties(endpoints, (spare, counts), prefix, 0, key);
+    if long {
+        settle_ties(endpoints, (spare, counts), prefix, 0, key);
+    }
 }
 
 /// Where a row is after its sort.
@@ -218,7 +222,8 @@ mod tests {
             expected.sort_by(|&a, &b| {
                 keys[a].cmp(&keys[b]).then(kinds[a % 4].cmp(&kinds[b % 4])).then(a.cmp(&b))
             });
-            sort(&mut row, &mut SortRoom::default(), 0, |endpoint| &keys[endpoint.range() as usize]);
+            let long = keys.iter().any(|key| key.len() > 8);
+            sort(&mut row, &mut SortRoom::default(), 0, long, |endpoint| &keys[endpoint.range() as usize]);
             let got: Vec<usize> = row.iter().map(|endpoint| endpoint.range() as usize).collect();
             assert_eq!(got, expected, "round {round}");
         }

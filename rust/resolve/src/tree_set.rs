@@ -29,6 +29,7 @@ pub struct TreeSet {
     clock: StageClock,
     intake: Intake,
     covered: Covered,
+    accepted_at: Vec<u32>,
     writes: Vec<Write>,
     /// By range: the history check found it in conflict.
     hits: Vec<bool>,
@@ -52,6 +53,7 @@ impl TreeSet {
             clock: StageClock::default(),
             intake: Intake::new(config.index.planted),
             covered: Covered::default(),
+            accepted_at: Vec::new(),
             writes: Vec::new(),
             hits: Vec::new(),
             judged: None,
@@ -155,7 +157,7 @@ impl ConflictSet for TreeSet {
         self.judged = None;
         let Intake { endpoints, ranks, owners, .. } = &self.intake;
         let accepted = |range: u32| verdicts.verdicts[owners[range as usize] as usize] == Verdict::Committed;
-        combine(endpoints, ranks, accepted, &mut self.writes);
+        combine(endpoints, ranks, accepted, &mut self.accepted_at, &mut self.writes);
         if self.tree.planted(Bug::CombineSwallowsTouching) {
             let rank = |position: u32| ranks[endpoints[position as usize].range() as usize];
             let mut end = None;
