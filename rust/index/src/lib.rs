@@ -129,6 +129,7 @@ pub use config::{Config, ConfigError, LEAST_BUDGET, OutOfBudget, Strategy, Tasks
 pub use dump::{EntryLayout, LeafLayout, Outline};
 pub use planted::{Bug, Planted};
 pub use pool::{Backing, Refusals};
+pub use route::{walk_steps, walks};
 pub use stats::{Stats, TaskStats};
 pub use tree::{Blocks, Tree};
 pub use validate::{Broken, Shape};

@@ -6,8 +6,12 @@
 mod avx2;
 mod scalar;
 
+use crate::batch::{Endpoint, Seen};
 #[cfg(target_arch = "x86_64")]
 use avx2::Avx2;
+
+/// Endpoints that one step of [`Search::below_seen`] compares.
+pub(crate) const STRIDE: usize = 4;
 
 /// The in-node primitives, by the instructions chosen when it was made.
 #[derive(Clone, Copy, Debug)]
@@ -60,6 +64,13 @@ impl Search {
     pub fn below(self, heads: &[u64], probe: u64) -> usize {
         debug_assert!(heads.is_sorted(), "heads ascend");
         dispatch!(self.below(heads, probe))
+    }
+
+    /// How many of the sorted endpoints have heads, as a node sees them, that are less than `probe`: their lower bound, found
+    /// by a walk from the first. O(answer), [`STRIDE`] at a step.
+    #[inline(always)]
+    pub(crate) fn below_seen(self, endpoints: &[Endpoint], seen: Seen, probe: u64) -> usize {
+        dispatch!(self.below_seen(endpoints, seen, probe))
     }
 
     /// Whether some stamp is greater than `limit`. O(n).

@@ -23,7 +23,8 @@ macro_rules! counters {
 counters! {
     /// Counters since the tree was made; none of them takes part in a decision.
     Stats:
-    /// Separators compared with endpoints on the way down, by head.
+    /// Separators compared with endpoints on the way down, by head. One instruction that compares several endpoints counts
+    /// once.
     pub routing_head_comparisons: u64,
     /// Of these, the ones that had to go on to key bytes.
     pub routing_byte_comparisons: u64,

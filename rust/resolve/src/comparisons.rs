@@ -7,9 +7,10 @@
 //! each separator is looked for once in what begins are left. A leaf costs one search for each begin, or one for each leaf
 //! that begins reach.
 //!
-//! The tree departs from the model in two places: a begin that is alone in a node is looked for in the whole node, whatever
-//! part of it was left, and of two separators in the middle it takes the lower one. With these rules the model's count is
-//! the tree's, to the comparison.
+//! The tree departs from the model in three places: a begin that is alone in a node is looked for in the whole node, whatever
+//! part of it was left; of two separators in the middle it takes the lower one; and where a node has about as many separators
+//! as begins, it walks along both, with several begins in one comparison. With these rules the model's count is the tree's,
+//! to the comparison.
 
 mod model;
 

@@ -167,10 +167,7 @@ impl ReadTasks {
             },
             State::KeyMore(ticket) => Step::Chain(State::ScanLeaf(ticket)),
             State::ScanLeaf(ticket) => {
-                let Shared { check, sink, routes, stats, .. } = shared;
-                let mut wide = std::mem::take(&mut routes.wide);
-                check.leaf(&routes.leaves[ticket as usize], &mut wide, *sink, stats);
-                routes.wide = wide;
+                shared.scan(ticket);
                 Step::Done
             }
             State::ScanRight(wide) => {
@@ -192,8 +189,8 @@ impl ReadTasks {
     }
 
     /// Makes tasks of the visits noted since there were so many. The first in key order is returned, the
-    /// others wait for the end of the round. A leaf none of whose reads has to be looked at is no task:
-    /// its destination is known.
+    /// others wait for the end of the round. A leaf none of whose reads has to be looked at is no task: its
+    /// destination is known, and its reads are pruned at once.
     fn discover<S: ReadSink>(
         &mut self,
         (inner, leaves): (usize, usize),
@@ -220,6 +217,7 @@ impl ReadTasks {
             if shared.is_read(&leaf) {
                 found(leaf.low, Visit::Leaf(ticket));
             } else {
+                shared.scan(ticket);
                 self.frontier.arrive(ticket, shared);
             }
         }
@@ -268,6 +266,14 @@ impl<S: ReadSink> Shared<'_, '_, S> {
             let endpoint = probes.endpoints[position as usize];
             endpoint.kind() == EndpointKind::ReadBegin && sink.limit(endpoint.range()) < greatest
         })
+    }
+
+    /// Decides, prunes or notes as wide the reads that begin in a leaf's slice.
+    fn scan(&mut self, ticket: u32) {
+        let Shared { check, sink, routes, stats, .. } = self;
+        let mut wide = std::mem::take(&mut routes.wide);
+        check.leaf(&routes.leaves[ticket as usize], &mut wide, *sink, stats);
+        routes.wide = wide;
     }
 
     fn is_read(&self, leaf: &LeafVisit) -> bool {

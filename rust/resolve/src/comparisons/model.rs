@@ -1,6 +1,6 @@
 //! The model: a tree's shape, the expectation of what routing costs in it, and the count for given reads.
 
-use resolver_index::Outline;
+use resolver_index::{Outline, walk_steps, walks};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -58,7 +58,8 @@ impl From<Outline> for Shape {
 pub enum Rule {
     /// The model's: of two separators in the middle the upper one, and a begin that is alone is like any other slice.
     Model,
-    /// The tree's: the lower one, and a begin that is alone is looked for among all separators of its node.
+    /// The tree's: the lower one, a begin that is alone is looked for among all separators of its node, and begins about as
+    /// many as the separators are walked along with them, several at a step.
     Tree,
 }
 
@@ -131,6 +132,18 @@ fn count_below(shape: &Shape, start: u64, begins: &[u64], rule: Rule, count: &mu
         }
         Shape::Inner { children, .. } => {
             let bounds = starts(children, start);
+            if rule == Rule::Tree && walks(begins.len(), children.len()) {
+                let mut rest = begins;
+                for (slot, child) in children.iter().enumerate().take_while(|_| !rest.is_empty()) {
+                    let below = rest.partition_point(|&begin| begin < bounds[slot + 1]);
+                    if slot + 1 < children.len() {
+                        count.grouped += walk_steps(rest.len(), below) as f64;
+                    }
+                    count_below(child, bounds[slot], &rest[..below], rule, count);
+                    rest = &rest[below..];
+                }
+                return;
+            }
             let mut parts = vec![(0, children.len() - 1, begins)];
             while let Some((first, last, begins)) = parts.pop() {
                 if begins.is_empty() {
