@@ -214,10 +214,12 @@ impl KeyLog {
     }
 
     /// Appends `bytes` for an entry with the given stamp, or shares them. The caller has reserved the blocks.
+    #[inline]
     pub(crate) fn append(&mut self, pool: &mut Pool, bytes: &[u8], stamp: u32, stats: &mut Stats) -> Tail {
-        if bytes.is_empty() {
-            return Tail::NONE;
-        }
+        if bytes.is_empty() { Tail::NONE } else { self.store(pool, bytes, stamp, stats) }
+    }
+
+    fn store(&mut self, pool: &mut Pool, bytes: &[u8], stamp: u32, stats: &mut Stats) -> Tail {
         if let Some(tail) = self.share(pool, bytes, stamp) {
             stats.tails_shared += 1;
             return tail;

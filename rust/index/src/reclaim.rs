@@ -536,7 +536,7 @@ impl Tree {
             let mut transfer =
                 Transfer { expired: self.expired, entries: own, segment: carry, removed: &mut removed };
             let from = view.prefix;
-            transfer.take(&view);
+            transfer.take(self.search, &view);
             segment = transfer.segment;
             if from == prefix || own.len() == 0 {
                 for at in 0..own.len() {

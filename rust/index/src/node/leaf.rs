@@ -321,8 +321,12 @@ fn splice_items<T: Copy>(items: &mut [T], count: usize, change: &Change, item: i
     if change.remove != change.inserted {
         items.copy_within(behind..count, at + change.inserted);
     }
-    for (to, new) in items[at..].iter_mut().zip(change.entries()) {
-        *to = item(new);
+    // At most two come: told apart, they need no loop.
+    match change.entries() {
+        [] => {}
+        [only] => items[at] = item(only),
+        [first, second] => items[at..at + 2].copy_from_slice(&[item(first), item(second)]),
+        more => unreachable!("a piece adds {} entries", more.len()),
     }
 }
 
@@ -492,6 +496,20 @@ impl Entries {
         self.stamps.push(entry.stamp);
         self.kinds.push(entry.kind());
         self.boundaries += usize::from(entry.boundary);
+    }
+
+    /// Adds all entries of a leaf behind the others.
+    pub(crate) fn extend(&mut self, leaf: &LeafView<'_>) {
+        if leaf.tails.iter().any(|&tail| tail != Tail::NONE) {
+            self.tails.resize(self.heads.len(), Tail::NONE);
+            self.tails.extend_from_slice(leaf.tails);
+        } else if !self.tails.is_empty() {
+            self.tails.resize(self.heads.len() + leaf.len(), Tail::NONE);
+        }
+        self.heads.extend_from_slice(leaf.heads);
+        self.stamps.extend_from_slice(leaf.stamps);
+        self.kinds.extend_from_slice(leaf.kinds);
+        self.boundaries += leaf.boundaries;
     }
 
     /// Makes a change.

@@ -13,6 +13,7 @@ use crate::node::leaf::{self, Change, Entries, Entry, LeafView, Query};
 use crate::planted::Bug;
 use crate::pool::BlockId;
 use crate::route::{LeafVisit, Routes};
+use crate::search::Search;
 use crate::stats::Stats;
 use crate::tree::Tree;
 
@@ -31,7 +32,12 @@ pub(crate) struct Transfer<'a> {
 
 impl Transfer<'_> {
     /// Takes a leaf's entries over.
-    pub(crate) fn take(&mut self, leaf: &LeafView<'_>) {
+    pub(crate) fn take(&mut self, search: Search, leaf: &LeafView<'_>) {
+        if self.segment == leaf.carry && leaf.dead(search, self.expired) == 0 {
+            self.entries.extend(leaf);
+            self.segment = leaf.segment_before(search, leaf.len());
+            return;
+        }
         for at in 0..leaf.len() {
             let (stamp, boundary) = (leaf.stamps[at], leaf.is_boundary(at));
             let (live, stays) = leaf::left_of(stamp, boundary, self.segment, self.expired);
@@ -75,16 +81,16 @@ impl Tree {
             let block = visit.child.block;
             let leaf = leaf::view(&self.pool, block);
             let (prefix, long) = (leaf.prefix, !leaf.tails.is_empty());
-            let mut bound = bound(probes, pieces, &leaf);
+            let mut bound = leaf.len() + plan.added as usize;
+            let capacity = leaf::capacity(plan.long);
             let dead = leaf.dead(search, expired);
-            if dead * DEAD_SHARE > leaf.len() || dead > 0 && bound.entries > leaf::capacity(bound.long) {
-                bound.entries -= leaf.len();
+            if dead * DEAD_SHARE > leaf.len() || dead > 0 && bound > capacity {
                 leaf::compact(&mut self.pool, block, expired, &mut removed);
-                bound.entries += leaf::view(&self.pool, block).len();
+                bound = leaf::view(&self.pool, block).len() + plan.added as usize;
                 self.stats.leaves_compacted += 1;
                 finder.compacted();
             }
-            if bound.entries <= leaf::capacity(bound.long) && bound.long == long {
+            if bound <= capacity && plan.long == long {
                 self.stats.leaves_edited += 1;
                 let mut place = Place::Block(block);
                 self.merge_pieces(
@@ -114,7 +120,7 @@ impl Tree {
         entries.carry = if leaf.carry <= expired { 0 } else { leaf.carry };
         let mut transfer =
             Transfer { expired, segment: entries.carry, entries: &mut entries, removed: &mut removed };
-        transfer.take(&leaf);
+        transfer.take(search, &leaf);
         finder.taken_apart();
         let mut place = Place::List(&mut entries);
         let appending = self.merge_pieces(
@@ -320,19 +326,19 @@ impl Tree {
 
 /// What a leaf can come to when its pieces are merged into it.
 pub(crate) struct Bound {
-    /// Entries.
-    pub(crate) entries: usize,
-    /// Whether some of them have tails.
+    /// Entries that are added to its own.
+    pub(crate) added: usize,
+    /// Whether some of all have tails.
     pub(crate) long: bool,
     /// Bytes of the tails that are stored for the pieces.
     pub(crate) tail_bytes: u64,
 }
 
-/// What a leaf can come to at most: what the plan reserves for, and what the merge goes by.
+/// What a leaf can come to at most: what the plan reserves for, and hands on to the merge.
 pub(crate) fn bound(probes: &Probes<'_>, pieces: &[Piece], leaf: &LeafView<'_>) -> Bound {
-    let mut bound = Bound { entries: leaf.len(), long: !leaf.tails.is_empty(), tail_bytes: 0 };
+    let mut bound = Bound { added: 0, long: !leaf.tails.is_empty(), tail_bytes: 0 };
     let mut add = |position: u32| {
-        bound.entries += 1;
+        bound.added += 1;
         let tail = probes.key_length(position).saturating_sub(leaf.prefix + 8);
         bound.long |= tail > 0;
         bound.tail_bytes += tail as u64;

@@ -51,6 +51,9 @@ pub(crate) struct LeafPlan {
     pub(crate) visit: u32,
     pub(crate) first: u32,
     pub(crate) last: u32,
+    /// Entries that the pieces add at most, and whether the leaf then has some with tails. From the plan on.
+    pub(crate) added: u32,
+    pub(crate) long: bool,
 }
 
 /// What becomes of `span` slots of an inner node: `count` of the made children, from `first` on.

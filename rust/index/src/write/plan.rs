@@ -62,7 +62,7 @@ impl Tree {
             }
             let last = work.pieces.len() as u32;
             if first < last {
-                work.leaves.push(LeafPlan { visit: at as u32, first, last });
+                work.leaves.push(LeafPlan { visit: at as u32, first, last, added: 0, long: false });
             }
         }
         assert!(next == writes.len() && open.is_none(), "every write has found its leaves");
@@ -126,15 +126,17 @@ impl Tree {
         work.added.resize(routes.inner.len(), 0);
         let mut chains = 0;
         let mut root_slots = 1;
-        for (at, plan) in work.leaves.iter().enumerate() {
+        for at in 0..work.leaves.len() {
             if let Some(ahead) = work.leaves.get(at + HEADERS_AHEAD) {
                 self.pool.prefetch(routes.leaves[ahead.visit as usize].child.block, 0..1);
             }
+            let plan = &mut work.leaves[at];
             let visit = &routes.leaves[plan.visit as usize];
             let leaf = self.open(probes, routes, visit, &mut work.bounds);
             let pieces = &work.pieces[plan.first as usize..plan.last as usize];
-            let Bound { entries: bound, long, tail_bytes: tails } =
-                super::merge::bound(probes, pieces, &leaf);
+            let Bound { added, long, tail_bytes: tails } = super::merge::bound(probes, pieces, &leaf);
+            (plan.added, plan.long) = (added as u32, long);
+            let bound = leaf.len() + added;
             let prefix = leaf.prefix;
             tail_bytes += tails;
             let capacity = leaf::capacity(long);
