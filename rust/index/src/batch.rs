@@ -254,18 +254,12 @@ impl<'a> Probes<'a> {
         Place { head, length: (endpoint.length() as usize + before).min(9) as u8 }
     }
 
-    /// How a node with the given prefix sees the heads of the endpoints `low..high`. None where that differs: it sees
-    /// further than the batch, and some key has bytes behind its head.
-    pub(crate) fn seen(&self, prefix: usize, (low, high): (u32, u32)) -> Option<Seen> {
-        let own = self.prefix.len();
-        let bits = |bytes: usize| 8 * bytes.min(8) as u32;
-        if prefix <= own {
-            let shared = load_head(&self.prefix[prefix..]).head;
-            return Some(Seen { left: 0, right: bits(own - prefix), shared });
-        }
+    /// By how many bits the heads of the endpoints `low..high` move to the left in a node that sees `shift` bytes further than
+    /// the batch. None where that does not give its heads: some key has bytes behind its own.
+    pub(crate) fn moved_by(&self, shift: usize, (low, high): (u32, u32)) -> Option<u32> {
         let slice = &self.endpoints[low as usize..high as usize];
-        let any_long = slice.iter().fold(false, |any, endpoint| any | endpoint.is_long());
-        (!any_long).then_some(Seen { left: bits(prefix - own), right: 0, shared: 0 })
+        let any_long = shift > 0 && slice.iter().fold(false, |any, endpoint| any | endpoint.is_long());
+        (!any_long).then_some(8 * shift.min(8) as u32)
     }
 
     /// The same for a key with more bytes than its head holds, in a node that sees `shift` bytes further than the batch.
@@ -295,25 +289,6 @@ impl<'a> Probes<'a> {
     #[inline]
     fn from(&self, endpoint: Endpoint, first: usize) -> &'a [u8] {
         self.in_suffix(endpoint, first).unwrap_or_else(|| self.key(endpoint).get(first..).unwrap_or_default())
-    }
-}
-
-/// How a node sees the heads of a batch: without the bytes that its own prefix has more, or behind those that it has fewer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seen {
-    /// Bits that heads move to the left, and then to the right. 64 leave nothing.
-    pub(crate) left: u32,
-    pub(crate) right: u32,
-    /// What then stands in front.
-    pub(crate) shared: u64,
-}
-
-impl Seen {
-    /// The head of an endpoint as the node sees it.
-    #[inline]
-    pub(crate) fn head(self, endpoint: Endpoint) -> u64 {
-        let moved = endpoint.head().checked_shl(self.left).unwrap_or(0);
-        moved.checked_shr(self.right).unwrap_or(0) | self.shared
     }
 }
 
@@ -378,10 +353,13 @@ mod tests {
                     for prefix in 0..=key.len() {
                         let what = format!("{key:?} {own} {prefix} {suffix:?}");
                         assert_eq!(probes.place(0, prefix), load_head(&key[prefix..]), "{what}");
-                        let seen = probes.seen(prefix, (0, 1));
-                        assert_eq!(seen.is_none(), prefix > own && key.len() > own + 8, "{what}");
-                        if let Some(seen) = seen {
-                            assert_eq!(seen.head(endpoints[0]), probes.place(0, prefix).head, "{what}");
+                        if let Some(shift) = prefix.checked_sub(own) {
+                            let moved = probes.moved_by(shift, (0, 1));
+                            assert_eq!(moved.is_none(), shift > 0 && key.len() > own + 8, "{what}");
+                            if let Some(bits) = moved {
+                                let head = endpoints[0].head().checked_shl(bits).unwrap_or(0);
+                                assert_eq!(head, probes.place(0, prefix).head, "{what}");
+                            }
                         }
                         assert_eq!(
                             probes.rest(0, prefix),

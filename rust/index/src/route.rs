@@ -13,8 +13,8 @@
 //! whose end lies outside the child goes on the list of *wide* reads, which are decided by the greatest
 //! stamps along both edges of the read (see `read`).
 
-use crate::batch::{EndpointKind, Probes, ReadSink, Seen};
-use crate::keys::LONG;
+use crate::batch::{EndpointKind, Probes, ReadSink};
+use crate::keys::{self, LONG, Place};
 use crate::layout::{Inner, SLOTS};
 use crate::node::inner::{self, Child};
 use crate::node::leaf::Query;
@@ -57,6 +57,8 @@ pub(crate) struct Routes {
     /// Positions of the begins of reads that reach past the child they begin in.
     pub(crate) wide: Vec<u32>,
     stack: Vec<Part>,
+    /// Room for a separator's bytes.
+    separator: Vec<u8>,
 }
 
 /// A part of a node still to be partitioned: slots `first..=last`, endpoints `low..high`.
@@ -66,6 +68,17 @@ struct Part {
     last: u32,
     low: u32,
     high: u32,
+}
+
+/// A separator as endpoints are compared with it.
+#[derive(Clone, Copy, Debug)]
+struct Separator {
+    slot: usize,
+    /// Its place behind `prefix` bytes, which all of the endpoints' keys have in common with it.
+    place: Place,
+    prefix: usize,
+    /// Where it does not have them: whether all endpoints are below it, or none is.
+    all: Option<bool>,
 }
 
 /// How many visits ahead an inner node is prefetched.
@@ -125,6 +138,7 @@ impl Descent<'_, '_> {
         routes.wide.clear();
         routes.inner.reserve(VISITS_ROOM);
         routes.stack.reserve(STACK_ROOM);
+        routes.separator.reserve(SEPARATOR_ROOM);
         // A wide read has two endpoints, and is noted once.
         routes.wide.reserve(self.probes.endpoints.len() / 2);
         if low < high {
@@ -138,15 +152,20 @@ impl Descent<'_, '_> {
         let node = inner::node(self.pool, visit.block);
         let last = node.len() as u32 - 1;
         let arrived = (visit.high - visit.low) as usize;
+        let mut room = std::mem::take(&mut routes.separator);
+        let shift = node.prefix().saturating_sub(self.probes.prefix.len());
         if walks(arrived, node.len())
-            && let Some(seen) = self.probes.seen(node.prefix(), (visit.low, visit.high))
+            && let Some(bits) = self.probes.moved_by(shift, (visit.low, visit.high))
         {
             let mut low = visit.low;
             for slot in 0..=last {
                 let cut = match slot {
                     _ if low == visit.high => break,
                     _ if slot == last => visit.high,
-                    _ => self.walk(node, slot as usize + 1, seen, (low, visit.high), stats),
+                    _ => {
+                        let below = self.separator(node, slot as usize + 1, &mut room);
+                        self.walk(node, below, bits, (low, visit.high), stats)
+                    }
                 };
                 if low < cut {
                     let child = node.child(slot as usize);
@@ -154,6 +173,7 @@ impl Descent<'_, '_> {
                 }
                 low = cut;
             }
+            routes.separator = room;
             return;
         }
         let mut stack = std::mem::take(&mut routes.stack);
@@ -169,7 +189,8 @@ impl Descent<'_, '_> {
                 node.slot_of(self.pool, self.search, &query, true, stats) as u32
             } else {
                 let middle = part.first + (part.last - part.first).div_ceil(2);
-                let cut = self.first_at_or_above(node, middle as usize, part.low, part.high, stats);
+                let separator = self.separator(node, middle as usize, &mut room);
+                let cut = self.first_at_or_above(node, separator, (part.low, part.high), stats);
                 // The left part is on top of the stack: children are found in key order.
                 stack.push(Part { first: middle, last: part.last, low: cut, high: part.high });
                 stack.push(Part { first: part.first, last: middle - 1, low: part.low, high: cut });
@@ -186,41 +207,85 @@ impl Descent<'_, '_> {
             );
         }
         routes.stack = stack;
+        routes.separator = room;
     }
 
-    /// The first of the endpoints `low..high` whose key is at or above a slot's separator, found by a walk from the first.
-    fn walk(&self, node: &Inner, slot: usize, seen: Seen, (low, high): (u32, u32), stats: &mut Stats) -> u32 {
-        let separator = node.place(slot);
-        let rest = &self.probes.endpoints[low as usize..high as usize];
-        let mut below = self.search.below_seen(rest, seen, separator.head);
-        stats.routing_head_comparisons += walk_steps(rest.len(), below) as u64;
-        while rest.get(below).is_some_and(|&endpoint| seen.head(endpoint) == separator.head) {
-            let at = low + below as u32;
-            if separator.length == LONG {
-                return self.first_at_or_above(node, slot, at, high, stats);
+    /// A slot's separator as the keys of the batch are compared with it. A node that sees less of them than the batch would
+    /// find the same head in all: there, what follows the batch's prefix is compared.
+    fn separator(&self, node: &Inner, slot: usize, room: &mut Vec<u8>) -> Separator {
+        let (prefix, own) = (node.prefix(), self.probes.prefix);
+        if prefix >= own.len() {
+            return Separator { slot, place: node.place(slot), prefix, all: None };
+        }
+        room.clear();
+        node.copy_separator(self.pool, slot, room);
+        let ahead = &own[prefix..];
+        match room.strip_prefix(ahead) {
+            Some(rest) => Separator { slot, place: keys::load_head(rest), prefix: own.len(), all: None },
+            None => {
+                let all_below = room.as_slice() > ahead;
+                Separator { slot, place: node.place(slot), prefix, all: Some(all_below) }
             }
-            if self.probes.place(at, node.prefix()) >= separator {
+        }
+    }
+
+    /// The first of the endpoints `low..high` whose key is at or above a separator, found by a walk from the first.
+    fn walk(
+        &self,
+        node: &Inner,
+        separator: Separator,
+        bits: u32,
+        (low, high): (u32, u32),
+        stats: &mut Stats,
+    ) -> u32 {
+        let rest = &self.probes.endpoints[low as usize..high as usize];
+        let Separator { place, prefix, all, .. } = separator;
+        if let Some(all_below) = all {
+            let below = if all_below { rest.len() } else { 0 };
+            stats.routing_head_comparisons += walk_steps(rest.len(), below) as u64;
+            return low + below as u32;
+        }
+        let mut below = self.search.below_moved(rest, bits, place.head);
+        stats.routing_head_comparisons += walk_steps(rest.len(), below) as u64;
+        while let Some(endpoint) = rest.get(below)
+            && endpoint.head().checked_shl(bits).unwrap_or(0) == place.head
+        {
+            let at = low + below as u32;
+            let seen = self.probes.place(at, prefix);
+            if seen == place && place.length == LONG {
+                return self.first_at_or_above(node, separator, (at, high), stats);
+            }
+            if seen >= place {
                 break;
             }
+            // The same head, but shorter.
             below += 1;
         }
         low + below as u32
     }
 
-    /// The first of the endpoints `low..high` whose key is at or above a slot's separator.
-    fn first_at_or_above(&self, node: &Inner, slot: usize, low: u32, high: u32, stats: &mut Stats) -> u32 {
-        let separator = node.place(slot);
-        let prefix = node.prefix();
+    /// The first of the endpoints `low..high` whose key is at or above a separator.
+    fn first_at_or_above(
+        &self,
+        node: &Inner,
+        separator: Separator,
+        (low, high): (u32, u32),
+        stats: &mut Stats,
+    ) -> u32 {
+        let Separator { slot, place, prefix, all } = separator;
         let (mut low, mut length) = (low, high - low);
         while length > 0 {
             stats.routing_head_comparisons += 1;
             let half = length / 2;
-            let query = Query::new(self.probes, low + half, prefix);
-            let below = if query.place == separator && separator.length == LONG {
-                node.compare(self.pool, slot, &query, stats).is_gt()
-            } else {
-                query.place < separator
-            };
+            let seen = self.probes.place(low + half, prefix);
+            let below = all.unwrap_or_else(|| {
+                if seen == place && place.length == LONG {
+                    let query = Query::new(self.probes, low + half, node.prefix());
+                    node.compare(self.pool, slot, &query, stats).is_gt()
+                } else {
+                    seen < place
+                }
+            });
             low = if below { low + half + 1 } else { low };
             length = if below { length - half - 1 } else { half };
         }
@@ -318,6 +383,9 @@ pub(crate) const VISITS_ROOM: usize = 256;
 
 /// Parts of a node that wait to be partitioned at most: two for each time that its slots can be halved.
 const STACK_ROOM: usize = 2 * (SLOTS.ilog2() as usize + 1);
+
+/// Bytes of a separator that there is room for from the start.
+const SEPARATOR_ROOM: usize = 256;
 
 /// The longest slice that is searched for reads to leave behind at an inner child.
 const PRUNE_SLICE: usize = 16;

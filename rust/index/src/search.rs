@@ -6,11 +6,11 @@
 mod avx2;
 mod scalar;
 
-use crate::batch::{Endpoint, Seen};
+use crate::batch::Endpoint;
 #[cfg(target_arch = "x86_64")]
 use avx2::Avx2;
 
-/// Endpoints that one step of [`Search::below_seen`] compares.
+/// Endpoints that one step of [`Search::below_moved`] compares.
 pub(crate) const STRIDE: usize = 4;
 
 /// The in-node primitives, by the instructions chosen when it was made.
@@ -66,11 +66,11 @@ impl Search {
         dispatch!(self.below(heads, probe))
     }
 
-    /// How many of the sorted endpoints have heads, as a node sees them, that are less than `probe`: their lower bound, found
-    /// by a walk from the first. O(answer), [`STRIDE`] at a step.
+    /// How many of the sorted endpoints have heads that, moved to the left by `bits`, are less than `probe`: their lower bound,
+    /// found by a walk from the first. O(answer), [`STRIDE`] at a step.
     #[inline(always)]
-    pub(crate) fn below_seen(self, endpoints: &[Endpoint], seen: Seen, probe: u64) -> usize {
-        dispatch!(self.below_seen(endpoints, seen, probe))
+    pub(crate) fn below_moved(self, endpoints: &[Endpoint], bits: u32, probe: u64) -> usize {
+        dispatch!(self.below_moved(endpoints, bits, probe))
     }
 
     /// Whether some stamp is greater than `limit`. O(n).

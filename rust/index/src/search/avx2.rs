@@ -9,7 +9,7 @@
 use std::arch::x86_64::*;
 
 use super::{STRIDE, scalar};
-use crate::batch::{Endpoint, Seen};
+use crate::batch::Endpoint;
 
 /// Heads in one vector.
 const HEADS: usize = 4;
@@ -44,11 +44,11 @@ impl Avx2 {
         unsafe { below(heads, probe) }
     }
 
-    /// See [`super::Search::below_seen`].
+    /// See [`super::Search::below_moved`].
     #[inline(always)]
-    pub(super) fn below_seen(self, endpoints: &[Endpoint], seen: Seen, probe: u64) -> usize {
+    pub(super) fn below_moved(self, endpoints: &[Endpoint], bits: u32, probe: u64) -> usize {
         // SAFETY: the processor has AVX2: `self` proves it.
-        unsafe { below_seen(endpoints, seen, probe) }
+        unsafe { below_moved(endpoints, bits, probe) }
     }
 
     /// See [`super::Search::any_above`].
@@ -164,26 +164,23 @@ fn count(heads: &[u64], probe: u64) -> usize {
 
 /// Counts [`STRIDE`] endpoints at a time, up to the first step that not all of them pass.
 #[target_feature(enable = "avx2")]
-fn below_seen(endpoints: &[Endpoint], seen: Seen, probe: u64) -> usize {
+fn below_moved(endpoints: &[Endpoint], bits: u32, probe: u64) -> usize {
     let probes = spread(probe);
-    let shared = _mm256_set1_epi64x((seen.shared ^ 1 << 63) as i64);
-    let [left, right] = [seen.left, seen.right].map(|bits| _mm_cvtsi32_si128(bits as i32));
+    let left = _mm_cvtsi32_si128(bits as i32);
     let (steps, rest) = endpoints.as_chunks::<STRIDE>();
     let mut all = 0;
     for [a, b, c, d] in steps {
         // The order within a step is of no account.
         let heads = _mm256_unpacklo_epi64(load(&[*a, *b]), load(&[*c, *d]));
-        let heads = _mm256_srl_epi64(_mm256_sll_epi64(heads, left), right);
-        // No bit of the shared ones is set in the moved heads but the sign, which is turned over.
-        let less = _mm256_cmpgt_epi64(probes, _mm256_xor_si256(heads, shared));
-        let mask = _mm256_movemask_pd(_mm256_castsi256_pd(less)) as u32;
-        let count = mask.count_ones() as usize;
+        let heads = _mm256_xor_si256(_mm256_sll_epi64(heads, left), _mm256_set1_epi64x(i64::MIN));
+        let less = _mm256_cmpgt_epi64(probes, heads);
+        let count = _mm256_movemask_pd(_mm256_castsi256_pd(less)).count_ones() as usize;
         all += count;
         if count < STRIDE {
             return all;
         }
     }
-    all + scalar::below_seen(rest, seen, probe)
+    all + scalar::below_moved(rest, bits, probe)
 }
 
 /// All ones in the places whose stamp is at most the limit.

@@ -1,13 +1,13 @@
 //! The truth: what each primitive means, in the plainest code.
 
-use crate::batch::{Endpoint, Seen};
+use crate::batch::Endpoint;
 
 pub(super) fn below(heads: &[u64], probe: u64) -> usize {
     heads.partition_point(|&head| head < probe)
 }
 
-pub(super) fn below_seen(endpoints: &[Endpoint], seen: Seen, probe: u64) -> usize {
-    endpoints.iter().take_while(|&&endpoint| seen.head(endpoint) < probe).count()
+pub(super) fn below_moved(endpoints: &[Endpoint], bits: u32, probe: u64) -> usize {
+    endpoints.iter().take_while(|endpoint| endpoint.head().checked_shl(bits).unwrap_or(0) < probe).count()
 }
 
 pub(super) fn any_above(stamps: &[u32], limit: u32) -> bool {

@@ -1,7 +1,7 @@
 //! One body for both twins: the expected answers are computed here, place by place.
 
 use super::Search;
-use crate::batch::{Endpoint, EndpointKind, Seen};
+use crate::batch::{Endpoint, EndpointKind};
 
 /// Longer than any node's arrays, and past several whole vectors of each kind.
 const LONGEST: usize = 200;
@@ -71,33 +71,25 @@ fn below_is_the_lower_bound() {
 }
 
 #[test]
-fn endpoints_are_walked_to_the_first_that_a_node_sees_at_or_above_a_probe() {
+fn endpoints_are_walked_to_the_first_whose_moved_head_is_at_or_above_a_probe() {
     for search in twins() {
         for_all_lengths(|numbers, length, round| {
-            let mut heads: Vec<u64> = (0..length).map(|_| numbers.head(round)).collect();
-            heads.sort_unstable();
-            for (bytes, is_left) in [(0, false), (1, true), (3, false), (7, true), (8, true), (8, false)] {
-                // A node sees further only where all share what it does not see.
-                let hidden = if is_left { u64::MAX.checked_shr(8 * bytes).unwrap_or(0) } else { u64::MAX };
-                let endpoints: Vec<Endpoint> = heads
-                    .iter()
-                    .map(|head| Endpoint::new(&(head & hidden).to_be_bytes(), 0, EndpointKind::ReadBegin, 9))
-                    .collect();
-                let mut endpoints = endpoints;
-                endpoints.sort_unstable();
-                let seen = Seen {
-                    left: if is_left { 8 * bytes } else { 0 },
-                    right: if is_left { 0 } else { 8 * bytes },
-                    shared: if is_left { 0 } else { !u64::MAX.checked_shr(8 * bytes).unwrap_or(0) },
-                };
-                let around = endpoints.iter().map(|&endpoint| seen.head(endpoint));
-                let around = around.flat_map(|head| [head.saturating_sub(1), head, head.saturating_add(1)]);
+            for bits in [0, 8, 24, 56, 64] {
+                // What is moved out of a head is the same in all.
+                let kept = u64::MAX.checked_shr(bits).unwrap_or(0);
+                let mut heads: Vec<u64> = (0..length).map(|_| numbers.head(round) & kept).collect();
+                heads.sort_unstable();
+                let endpoint = |head: &u64| Endpoint::new(&head.to_be_bytes(), 0, EndpointKind::ReadBegin, 9);
+                let endpoints: Vec<Endpoint> = heads.iter().map(endpoint).collect();
+                let moved: Vec<u64> = heads.iter().map(|head| head.checked_shl(bits).unwrap_or(0)).collect();
+                let around =
+                    moved.iter().flat_map(|&head| [head.saturating_sub(1), head, head.saturating_add(1)]);
                 for probe in around.chain([0, 1 << 63, u64::MAX]).step_by(STEP * (1 + length / 16)) {
-                    let expected = endpoints.partition_point(|&endpoint| seen.head(endpoint) < probe);
+                    let expected = moved.iter().filter(|&&head| head < probe).count();
                     assert_eq!(
-                        search.below_seen(&endpoints, seen, probe),
+                        search.below_moved(&endpoints, bits, probe),
                         expected,
-                        "{search:?}: {probe} in {seen:?} of {heads:?}"
+                        "{search:?}: {probe} in {moved:?}"
                     );
                 }
             }
