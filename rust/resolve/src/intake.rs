@@ -48,28 +48,35 @@ enum Shape {
     Span,
 }
 
-/// The shape of a range whose keys, seen after a prefix that they share, are `begin` and `end`. Bytes are
-/// compared only where the heads tie and both keys are longer.
+/// The shape of a range whose keys, seen after `prefix` bytes that they share, are `begin` and `end`. Where the heads tie,
+/// the eight bytes `behind` them decide; bytes are compared only of keys that tie there too, and are longer.
 #[inline]
-fn shape(range: &KeyRange<'_>, begin: Endpoint, end: Endpoint) -> Shape {
+fn shape(range: &KeyRange<'_>, prefix: usize, begin: Endpoint, end: Endpoint, behind: [u64; 2]) -> Shape {
     match begin.head().cmp(&end.head()) {
         Ordering::Less => return Shape::Span,
         Ordering::Greater => return Shape::Empty,
         Ordering::Equal => {}
     }
     if begin.is_long() && end.is_long() {
-        return if range.is_point() {
-            Shape::Point
-        } else if range.is_empty() {
-            Shape::Empty
-        } else {
-            Shape::Span
-        };
+        match behind[0].cmp(&behind[1]) {
+            Ordering::Less => return Shape::Span,
+            Ordering::Greater => return Shape::Empty,
+            Ordering::Equal => {}
+        }
+        if range.begin.len().min(range.end.len()) > prefix + 16 {
+            return if range.is_point() {
+                Shape::Point
+            } else if range.is_empty() {
+                Shape::Empty
+            } else {
+                Shape::Span
+            };
+        }
     }
     // One of the keys is the other and zero bytes.
     match range.end.len() as i64 - range.begin.len() as i64 {
         ..=0 => Shape::Empty,
-        // A begin of eight bytes and an end of nine: the head does not hold the ninth.
+        // What has been compared may not hold the last byte.
         1 if range.end[range.begin.len()] == 0 => Shape::Point,
         _ => Shape::Span,
     }
@@ -185,7 +192,10 @@ impl Intake {
                 };
                 let begin = Endpoint::new(range.begin, prefix, begin, id);
                 let end = Endpoint::new(range.end, prefix, end, id);
-                let shape = shape(range, begin, end);
+                let long = begin.is_long() || end.is_long();
+                let behind =
+                    if long { [range.begin, range.end].map(|key| head_behind(key, prefix)) } else { [0; 2] };
+                let shape = shape(range, prefix, begin, end, behind);
                 if shape == Shape::Empty {
                     self.empty += 1;
                     continue;
@@ -199,11 +209,11 @@ impl Intake {
                     }
                     self.limits[first + at] = limit;
                 }
-                if begin.is_long() || end.is_long() {
+                if long {
                     if self.behind_of.is_empty() {
                         self.behind_of.resize(count, [0; 2]);
                     }
-                    self.behind_of[first + at] = [range.begin, range.end].map(|key| head_behind(key, prefix));
+                    self.behind_of[first + at] = behind;
                     suffix.take(range.begin.get(prefix + 8..).unwrap_or_default());
                     if shape == Shape::Span && !self.planted.has(Bug::SuffixOfBegins) {
                         suffix.take(range.end.get(prefix + 8..).unwrap_or_default());
@@ -230,7 +240,7 @@ impl Intake {
         let mut last: Option<Endpoint> = None;
         for (position, &endpoint) in self.endpoints.iter().enumerate() {
             if let Some(last) = last
-                && !same_key(batch, self.prefix, last, endpoint)
+                && !same_key(batch, self.prefix, &self.behind_of, last, endpoint)
             {
                 rank += 1;
             }
@@ -252,10 +262,7 @@ impl Intake {
         self.distinct = if self.endpoints.is_empty() { 0 } else { rank + 1 };
         self.behind.clear();
         if !self.behind_of.is_empty() {
-            let behind_of = |endpoint: &Endpoint| {
-                self.behind_of[endpoint.range() as usize][usize::from(endpoint.is_end())]
-            };
-            self.behind.extend(self.endpoints.iter().map(behind_of));
+            self.behind.extend(self.endpoints.iter().map(|&endpoint| behind(&self.behind_of, endpoint)));
         }
     }
 
@@ -292,12 +299,32 @@ fn key<'a>(batch: &Batch<'a>, endpoint: Endpoint) -> &'a [u8] {
     }
 }
 
-/// Whether two neighbours in the sorted row, seen after `prefix` bytes, have the same key.
+/// The eight bytes behind an endpoint's head, of a batch that has collected them.
 #[inline]
-fn same_key(batch: &Batch<'_>, prefix: usize, left: Endpoint, right: Endpoint) -> bool {
-    left.head() == right.head()
-        && left.length() == right.length()
-        && (!left.is_long() || key(batch, left)[prefix + 8..] == key(batch, right)[prefix + 8..])
+fn behind(behind_of: &[[u64; 2]], endpoint: Endpoint) -> u64 {
+    behind_of[endpoint.range() as usize][usize::from(endpoint.is_end())]
+}
+
+/// Whether two neighbours in the sorted row, seen after `prefix` bytes, have the same key. Bytes are compared only where the
+/// heads and what stands behind them tie, and the keys are longer.
+#[inline]
+fn same_key(
+    batch: &Batch<'_>,
+    prefix: usize,
+    behind_of: &[[u64; 2]],
+    left: Endpoint,
+    right: Endpoint,
+) -> bool {
+    if left.head() != right.head() || left.length() != right.length() {
+        return false;
+    }
+    if !left.is_long() {
+        return true;
+    }
+    let (left_key, right_key) = (key(batch, left), key(batch, right));
+    behind(behind_of, left) == behind(behind_of, right)
+        && left_key.len() == right_key.len()
+        && (left_key.len() <= prefix + 16 || left_key[prefix + 16..] == right_key[prefix + 16..])
 }
 
 #[cfg(test)]
@@ -367,7 +394,9 @@ mod tests {
             key
         };
         let mut seen = [0; 3];
-        for stem in [&b""[..], b"abcdef", b"abcdefgh", b"abcdefghi"] {
+        for stem in
+            [&b""[..], b"abcdef", b"abcdefgh", b"abcdefghi", b"abcdefghijklmnop", b"abcdefghijklmnopqr"]
+        {
             for prefix in 0..=stem.len() {
                 for _ in 0..400 {
                     let (begin, end) = (key(stem), key(stem));
@@ -381,7 +410,8 @@ mod tests {
                     };
                     let [b, e] =
                         [&begin, &end].map(|key| Endpoint::new(key, prefix, EndpointKind::ReadBegin, 0));
-                    assert!(shape(&range, b, e) == expected, "{range:?} after {prefix}");
+                    let behind = [&begin, &end].map(|key| head_behind(key, prefix));
+                    assert!(shape(&range, prefix, b, e, behind) == expected, "{range:?} after {prefix}");
                     seen[expected as usize] += 1;
                 }
             }

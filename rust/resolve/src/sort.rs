@@ -55,7 +55,7 @@ enum Sorted {
     InSpare,
 }
 
-/// Sorts a row by head and tag. `counts` is a stack: what stands in it belongs to the rows around this one.
+/// Sorts a row by head and tag; where heads tie and the keys of a whole row go on, that may be left to [`settle_ties`]. `counts` is a stack: what stands in it belongs to the rows around this one.
 fn sort_by_heads(row: &mut [Endpoint], spare: &mut [Endpoint], counts: &mut Vec<u32>) -> Sorted {
     if row.len() < COMPARE_BELOW {
         row.sort_unstable();
@@ -75,7 +75,10 @@ fn sort_by_heads(row: &mut [Endpoint], spare: &mut [Endpoint], counts: &mut Vec<
     }
     let span = greatest - least;
     if span == 0 {
-        row.sort_unstable();
+        // Keys that go on behind the same head are put in order by their bytes, from any order.
+        if !row.iter().all(|endpoint| endpoint.is_long()) {
+            row.sort_unstable();
+        }
         return Sorted::InPlace;
     }
     // The distance from the least head names the bucket; the greatest's is not the least's, so rows get shorter.
