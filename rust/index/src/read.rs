@@ -35,23 +35,21 @@ pub(crate) struct Check<'a, 'b> {
 impl Check<'_, '_> {
     /// Decides every read that the descent did not leave behind.
     pub(crate) fn run(&self, routes: &mut Routes, sink: &mut impl ReadSink, stats: &mut Stats) {
-        let mut wide = std::mem::take(&mut routes.wide);
         for at in 0..routes.leaves.len() {
             if let Some(ahead) = routes.leaves.get(at + LEAVES_AHEAD)
                 && ahead.child.leaf
             {
                 self.pool.prefetch(ahead.child.block, 0..LEAF_LINES);
             }
-            self.leaf(&routes.leaves[at], &mut wide, sink, stats);
+            self.leaf(&routes.leaves[at], &mut routes.wide, sink, stats);
         }
-        for &position in &wide {
+        for &position in &routes.wide {
             let begin = self.probes.endpoints[position as usize];
             let limit = sink.limit(begin.range());
             if limit != u32::MAX && self.wide(position, limit, stats) {
                 sink.conflict(begin.range());
             }
         }
-        routes.wide = wide;
     }
 
     /// The reads that begin in one leaf: pruned where nothing in it is newer, decided, or noted as wide where they reach further.

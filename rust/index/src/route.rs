@@ -5,8 +5,8 @@
 //! half of the separators, empty sides vanish, and a side with one endpoint is an ordinary search. With S
 //! separators and K endpoints this takes O(S log(1 + K/S)) comparisons for K >= S and O(K log(1 + S/K))
 //! below. Where neither is far more than the other, which is the rule above the leaves, a walk along both is
-//! faster: its steps compare four endpoints at a time, and none waits for the one before. The nodes found are the next nodes to visit, so that they are known, and prefetched, well before
-//! their turn.
+//! faster: its steps compare four endpoints at a time. The nodes found are the next nodes to visit, so that they
+//! are known, and prefetched, well before their turn.
 //!
 //! On the way, reads that no stamp below can touch are left behind: where a child's greatest stamp is not
 //! above the limit of any read that begins in its slice, and no write does, the child is not visited. A read
@@ -74,11 +74,17 @@ struct Part {
 #[derive(Clone, Copy, Debug)]
 struct Separator {
     slot: usize,
-    /// Its place behind `prefix` bytes, which all of the endpoints' keys have in common with it.
-    place: Place,
+    /// How many bytes of the endpoints' keys are passed over: all of them share those.
     prefix: usize,
-    /// Where it does not have them: whether all endpoints are below it, or none is.
-    all: Option<bool>,
+    /// What stands behind them in the separator; [`Separator::LEAST`] or [`Separator::GREATEST`] if it differs in them.
+    place: Place,
+}
+
+impl Separator {
+    /// At or below every key's place.
+    const LEAST: Place = Place { head: 0, length: 0 };
+    /// Above every key's place.
+    const GREATEST: Place = Place { head: u64::MAX, length: u8::MAX };
 }
 
 /// How many visits ahead an inner node is prefetched.
@@ -152,30 +158,13 @@ impl Descent<'_, '_> {
         let node = inner::node(self.pool, visit.block);
         let last = node.len() as u32 - 1;
         let arrived = (visit.high - visit.low) as usize;
-        let mut room = std::mem::take(&mut routes.separator);
         let shift = node.prefix().saturating_sub(self.probes.prefix.len());
         if walks(arrived, node.len())
             && let Some(bits) = self.probes.moved_by(shift, (visit.low, visit.high))
         {
-            let mut low = visit.low;
-            for slot in 0..=last {
-                let cut = match slot {
-                    _ if low == visit.high => break,
-                    _ if slot == last => visit.high,
-                    _ => {
-                        let below = self.separator(node, slot as usize + 1, &mut room);
-                        self.walk(node, below, bits, (low, visit.high), stats)
-                    }
-                };
-                if low < cut {
-                    let child = node.child(slot as usize);
-                    self.arrive(child, at as u32, slot, (low, cut), sink, routes, stats);
-                }
-                low = cut;
-            }
-            routes.separator = room;
-            return;
+            return self.partition_by_walk(at, bits, sink, routes, stats);
         }
+        let mut room = std::mem::take(&mut routes.separator);
         let mut stack = std::mem::take(&mut routes.stack);
         stack.push(Part { first: 0, last, low: visit.low, high: visit.high });
         while let Some(part) = stack.pop() {
@@ -210,23 +199,53 @@ impl Descent<'_, '_> {
         routes.separator = room;
     }
 
+    /// The same by a walk along slots and endpoints. The node sees the endpoints' heads moved to the left by `bits`.
+    fn partition_by_walk(
+        &self,
+        at: usize,
+        bits: u32,
+        sink: &impl ReadSink,
+        routes: &mut Routes,
+        stats: &mut Stats,
+    ) {
+        let InnerVisit { block, mut low, high, .. } = routes.inner[at];
+        let node = inner::node(self.pool, block);
+        let last = node.len() - 1;
+        let mut room = std::mem::take(&mut routes.separator);
+        for slot in 0..=last {
+            if low == high {
+                break;
+            }
+            let cut = if slot < last {
+                let separator = self.separator(node, slot + 1, &mut room);
+                self.walk(node, separator, bits, (low, high), stats)
+            } else {
+                high
+            };
+            if low < cut {
+                self.arrive(node.child(slot), at as u32, slot as u32, (low, cut), sink, routes, stats);
+            }
+            low = cut;
+        }
+        routes.separator = room;
+    }
+
     /// A slot's separator as the keys of the batch are compared with it. A node that sees less of them than the batch would
     /// find the same head in all: there, what follows the batch's prefix is compared.
     fn separator(&self, node: &Inner, slot: usize, room: &mut Vec<u8>) -> Separator {
         let (prefix, own) = (node.prefix(), self.probes.prefix);
         if prefix >= own.len() {
-            return Separator { slot, place: node.place(slot), prefix, all: None };
+            return Separator { slot, prefix, place: node.place(slot) };
         }
         room.clear();
         node.copy_separator(self.pool, slot, room);
         let ahead = &own[prefix..];
-        match room.strip_prefix(ahead) {
-            Some(rest) => Separator { slot, place: keys::load_head(rest), prefix: own.len(), all: None },
-            None => {
-                let all_below = room.as_slice() > ahead;
-                Separator { slot, place: node.place(slot), prefix, all: Some(all_below) }
-            }
-        }
+        let place = match room.strip_prefix(ahead) {
+            Some(rest) => keys::load_head(rest),
+            None if room.as_slice() < ahead => Separator::LEAST,
+            None => Separator::GREATEST,
+        };
+        Separator { slot, prefix: own.len(), place }
     }
 
     /// The first of the endpoints `low..high` whose key is at or above a separator, found by a walk from the first.
@@ -239,16 +258,11 @@ impl Descent<'_, '_> {
         stats: &mut Stats,
     ) -> u32 {
         let rest = &self.probes.endpoints[low as usize..high as usize];
-        let Separator { place, prefix, all, .. } = separator;
-        if let Some(all_below) = all {
-            let below = if all_below { rest.len() } else { 0 };
-            stats.routing_head_comparisons += walk_steps(rest.len(), below) as u64;
-            return low + below as u32;
-        }
+        let Separator { prefix, place, .. } = separator;
         let mut below = self.search.below_moved(rest, bits, place.head);
         stats.routing_head_comparisons += walk_steps(rest.len(), below) as u64;
         while let Some(endpoint) = rest.get(below)
-            && endpoint.head().checked_shl(bits).unwrap_or(0) == place.head
+            && endpoint.moved_head(bits) == place.head
         {
             let at = low + below as u32;
             let seen = self.probes.place(at, prefix);
@@ -272,20 +286,18 @@ impl Descent<'_, '_> {
         (low, high): (u32, u32),
         stats: &mut Stats,
     ) -> u32 {
-        let Separator { slot, place, prefix, all } = separator;
+        let Separator { slot, prefix, place } = separator;
         let (mut low, mut length) = (low, high - low);
         while length > 0 {
             stats.routing_head_comparisons += 1;
             let half = length / 2;
             let seen = self.probes.place(low + half, prefix);
-            let below = all.unwrap_or_else(|| {
-                if seen == place && place.length == LONG {
-                    let query = Query::new(self.probes, low + half, node.prefix());
-                    node.compare(self.pool, slot, &query, stats).is_gt()
-                } else {
-                    seen < place
-                }
-            });
+            let below = if seen == place && place.length == LONG {
+                let query = Query::new(self.probes, low + half, node.prefix());
+                node.compare(self.pool, slot, &query, stats).is_gt()
+            } else {
+                seen < place
+            };
             low = if below { low + half + 1 } else { low };
             length = if below { length - half - 1 } else { half };
         }

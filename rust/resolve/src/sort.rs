@@ -55,7 +55,8 @@ enum Sorted {
     InSpare,
 }
 
-/// Sorts a row by head and tag; where heads tie and the keys of a whole row go on, that may be left to [`settle_ties`]. `counts` is a stack: what stands in it belongs to the rows around this one.
+/// Sorts a row by head and tag; one whose heads all tie and whose keys all go on may be left as it is, to
+/// [`settle_ties`]. `counts` is a stack: what stands in it belongs to the rows around this one.
 fn sort_by_heads(row: &mut [Endpoint], spare: &mut [Endpoint], counts: &mut Vec<u32>) -> Sorted {
     if row.len() < COMPARE_BELOW {
         row.sort_unstable();

@@ -29,6 +29,7 @@ pub struct TreeSet {
     clock: StageClock,
     intake: Intake,
     covered: Covered,
+    /// Room for [`combine`].
     accepted_at: Vec<u32>,
     writes: Vec<Write>,
     /// By range: the history check found it in conflict.

@@ -271,9 +271,7 @@ impl<S: ReadSink> Shared<'_, '_, S> {
     /// Decides, prunes or notes as wide the reads that begin in a leaf's slice.
     fn scan(&mut self, ticket: u32) {
         let Shared { check, sink, routes, stats, .. } = self;
-        let mut wide = std::mem::take(&mut routes.wide);
-        check.leaf(&routes.leaves[ticket as usize], &mut wide, *sink, stats);
-        routes.wide = wide;
+        check.leaf(&routes.leaves[ticket as usize], &mut routes.wide, *sink, stats);
     }
 
     fn is_read(&self, leaf: &LeafVisit) -> bool {

@@ -101,7 +101,7 @@ trait Number: Copy {}
 impl Number for u64 {}
 impl Number for u32 {}
 impl Number for u8 {}
-/// Two numbers, the head first.
+/// Two numbers, as the record is declared (`repr(C)`): the head first.
 impl Number for Endpoint {}
 
 /// `probe` in every place, ready for [`count_below`].

@@ -7,7 +7,7 @@ pub(super) fn below(heads: &[u64], probe: u64) -> usize {
 }
 
 pub(super) fn below_moved(endpoints: &[Endpoint], bits: u32, probe: u64) -> usize {
-    endpoints.iter().take_while(|endpoint| endpoint.head().checked_shl(bits).unwrap_or(0) < probe).count()
+    endpoints.iter().take_while(|endpoint| endpoint.moved_head(bits) < probe).count()
 }
 
 pub(super) fn any_above(stamps: &[u32], limit: u32) -> bool {
